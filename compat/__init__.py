@@ -1,0 +1,1 @@
+"""The imperative face of fgrad: tensors that record themselves."""

@@ -1,0 +1,1 @@
+"""Differentiate array programs."""

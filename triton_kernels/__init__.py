@@ -1,0 +1,1 @@
+"""Triton kernels, their runtime and their checks; knows nothing of differentiation."""

@@ -1,0 +1,26 @@
+"""`import fgrad` is light: it loads NumPy and itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"triton", "cupy", "scipy", "torch", "jax", "ml_dtypes", "matplotlib", "fgrad.triton_kernels", "fgrad.compat"}
+
+
+def python(code):
+    """Run code in a fresh interpreter and return what it prints."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["fgrad", "fgrad.numpy", "fgrad.lax", "fgrad.random"])
+def test_loads_nothing_heavy(name):
+    loaded = set(python(f"import sys, {name}; print(*sys.modules)").split())
+    assert "numpy" in loaded
+    assert not HEAVY & loaded
+
+
+def test_cost_beyond_numpy(record_property):
+    code = "import time, numpy; t = time.perf_counter(); import fgrad; print(time.perf_counter() - t)"
+    seconds = min(float(python(code)) for _ in range(5))
+    record_property("import fgrad, beyond numpy", f"{seconds * 1e3:.1f} ms (aim: 20 ms)")

@@ -38,4 +38,4 @@ def test_every_package_folder_has_an_init(folder):
 
 def test_typed_modules_exist():
     assert PROJECT["tool"]["mypy"]["files"]
-    assert all((ROOT / name).is_file() for name in PROJECT["tool"]["mypy"]["files"])
+    assert all((ROOT / name).exists() for name in PROJECT["tool"]["mypy"]["files"])

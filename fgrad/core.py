@@ -1,0 +1,490 @@
+"""The dispatcher: primitives, the interpreters that give them meaning, and the values they own.
+
+One rule: a primitive asks the current interpreter what it means. `None` means "just compute". An interpreter
+has a parent, to which it hands whatever does not concern it. Nothing here knows of derivatives or of any
+particular primitive; operators and NumPy functions on traced values are looked up in registries that the
+floors above fill at import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fgrad.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+Params = dict[str, Any]
+
+PYTHON_SCALARS = {bool: np.dtype(bool), int: np.dtype(int), float: np.dtype(float), complex: np.dtype(complex)}
+
+
+# ------------------------------------------------------------------------------------------------ array types
+
+
+class ArrayType:
+    """Shape and dtype of an array; `weak` marks a Python scalar, which gives way in promotion."""
+
+    __slots__ = ("shape", "dtype", "weak")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, weak: bool = False):
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.weak = weak
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def with_shape(self, shape: Sequence[int]) -> ArrayType:
+        """Return this type with another shape; a weak type stays weak only as a scalar."""
+        return ArrayType(tuple(shape), self.dtype, self.weak and not shape)
+
+    def with_dtype(self, dtype: Any) -> ArrayType:
+        """Return this type with another, strong dtype."""
+        return ArrayType(self.shape, dtype)
+
+    def strong(self) -> ArrayType:
+        """Return this type without weakness."""
+        return ArrayType(self.shape, self.dtype) if self.weak else self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArrayType):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype and self.weak == other.weak
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak))
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]{'*' if self.weak else ''}"
+
+
+def type_of(x: Any) -> ArrayType:
+    """Return the `ArrayType` of an array, a Python scalar or a traced value; TypeError for anything else."""
+    cls = x.__class__
+    if cls is np.ndarray:
+        return ArrayType(x.shape, x.dtype)
+    if cls in PYTHON_SCALARS:
+        return ArrayType((), PYTHON_SCALARS[cls], weak=True)
+    if isinstance(x, Tracer):
+        return x.type
+    if isinstance(x, ArrayType):
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ArrayType(tuple(x.shape), x.dtype)
+    raise TypeError(f"not an array or a number: {x!r} of type {cls.__name__}")
+
+
+# ---------------------------------------------------------------------------------- interpreters and their state
+
+
+class _State(threading.local):
+    interpreter: Interpreter | None = None
+
+
+state = _State()
+
+
+class Interpreter:
+    """Gives primitives a meaning; `process` is all that a transform must define.
+
+    `parent` handles what this interpreter passes on; `label` says what is being done, for messages.
+    """
+
+    parent: Interpreter | None
+    label: str
+
+    def __init__(self, label: str):
+        self.parent = state.interpreter
+        self.label = label
+
+    def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+        """Apply `prim` to `args`, some of which may be tracers of this interpreter."""
+        raise NotImplementedError(f"{type(self).__name__} defines no process()")
+
+    def pass_on(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+        """Apply `prim` one level down: by the parent, or by plain computation."""
+        parent = self.parent
+        if parent is not None:
+            return parent.process(prim, args, params)
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise_leaked(arg)
+        return prim.impl(*args, **params)
+
+    def missing_rule(self, prim: Primitive) -> NoReturn:
+        """Raise the error for a primitive that this interpreter has no rule for."""
+        raise NotImplementedError(f"primitive '{prim.name}' has no rule for {type(self).__name__}")
+
+    def __enter__(self) -> Interpreter:
+        self.parent = state.interpreter
+        state.interpreter = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.interpreter = self.parent
+
+
+def function_label(transform: str, fun: Any) -> str:
+    """Return for example `grad of loss (model.py:12)`."""
+    code = getattr(fun, "__code__", None)
+    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
+    return f"{transform} of {getattr(fun, '__name__', None) or type(fun).__name__}{place}"
+
+
+# ------------------------------------------------------------------------------------------------- primitives
+
+
+class Primitive:
+    """A named operation on arrays: how to compute it, its type rule and its derivative, by kind.
+
+    Made by the constructors of `fgrad.kinds`, never by subclassing. `impl(*args, **params)` computes on plain
+    arrays; `type_rule(*types, **params)` gives the type, or a tuple of types if `multiple`. `plans` and
+    `push_plans` cache, per set of differentiated inputs, what is saved and how cotangents and tangents move.
+    `rules` holds the meaning of structured primitives (`cond`, `scan`, custom rules …) per interpreter class.
+    """
+
+    __slots__ = (
+        "name",
+        "kind",
+        "impl",
+        "type_rule",
+        "inputs",
+        "outputs",
+        "multiple",
+        "make_plan",
+        "plans",
+        "push_plans",
+        "batch",
+        "rules",
+        "definition",
+        "declared",
+        "gpu",
+        "doc",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        impl: Callable[..., Any],
+        type_rule: Callable[..., Any],
+        *,
+        inputs: tuple[str, ...] = (),
+        outputs: tuple[str, ...] = ("out",),
+        make_plan: Callable[[Primitive, int, bool], Any] | None = None,
+        batch: Callable[..., Any] | None = None,
+        definition: Callable[..., Any] | None = None,
+        declared: Params | None = None,
+        gpu: str | None = None,
+        doc: str = "",
+        multiple: bool | None = None,
+    ):
+        self.name = name
+        self.kind = kind
+        self.impl = impl
+        self.type_rule = type_rule
+        self.inputs = inputs
+        self.outputs = outputs
+        self.multiple = len(outputs) > 1 if multiple is None else multiple
+        self.make_plan = make_plan
+        self.plans: dict[int, Any] = {}
+        self.push_plans: dict[int, Any] = {}
+        self.batch = batch
+        self.rules: dict[type, Callable[..., Any]] = {}
+        self.definition = definition
+        self.declared = declared or {}
+        self.gpu = gpu
+        self.doc = doc
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            return self.impl(*args, **params)
+        return interpreter.process(self, args, params)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} primitive {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _primitive_named, (self.name,)
+
+
+TABLE: dict[str, Primitive] = {}
+"""Every primitive by name, in order of declaration."""
+
+
+def register(prim: Primitive) -> Primitive:
+    """Enter a primitive into the table; ValueError if the name is taken."""
+    if prim.name in TABLE:
+        raise ValueError(f"a primitive named '{prim.name}' exists already")
+    TABLE[prim.name] = prim
+    return prim
+
+
+def _primitive_named(name: str) -> Primitive:
+    return TABLE[name]
+
+
+# --------------------------------------------------------------------------------------------------- tracers
+
+ufunc_table: dict[Any, Callable[..., Any]] = {}
+"""NumPy ufunc -> the function that stands for it on traced values. Filled by `fgrad.numpy`."""
+
+function_table: dict[Any, Callable[..., Any]] = {}
+"""NumPy function -> the function that stands for it on traced values. Filled by `fgrad.numpy`."""
+
+ufunc_method_table: dict[tuple[Any, str], Callable[..., Any]] = {}
+"""(NumPy ufunc, method name such as "reduce") -> the function that stands for it. Filled by `fgrad.numpy`."""
+
+OPERANDS: set[type] = {np.ndarray, bool, int, float, complex, *(np.dtype(c).type for c in "?bBhHiIlLqQefdgFD")}
+"""Classes that operators of traced values pass on as they are; others are converted or refused."""
+
+
+class Tracer:
+    """A value owned by one interpreter. Behaves like the array it stands for.
+
+    Operators and NumPy's methods are attached to this class by the floors above.
+    """
+
+    __slots__ = ("interpreter",)
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 1000.0
+    interpreter: Any
+
+    def __init_subclass__(cls) -> None:
+        OPERANDS.add(cls)
+
+    @property
+    def type(self) -> ArrayType:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.type.weak
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def aval(self) -> ArrayType:
+        return self.type
+
+    def concrete(self) -> Any:
+        """Return the plain value this tracer holds, or None if it stands for many or for none."""
+        return None
+
+    # Python's conversions: allowed where a value exists and no derivative is cut.
+
+    def __bool__(self) -> bool:
+        value = self.concrete()
+        if value is None:
+            raise TracerBoolConversionError(
+                _concretization(self, "the truth of a traced value was asked for (if, while, and, or, not, assert)")
+                + "\nRemedy: use fgrad.numpy.where or fgrad.lax.cond / while_loop; under jit, a value that only steers"
+                " Python can be made static with static_argnums or static_argnames."
+            )
+        return bool(value)
+
+    def __index__(self) -> int:
+        return self._integer("__index__")
+
+    def __int__(self) -> int:
+        return self._integer("__int__")
+
+    def _integer(self, method: str) -> int:
+        value = self.concrete()
+        if value is None:
+            raise TracerIntegerConversionError(
+                _concretization(self, "a traced value was used as a Python integer (int, range, a shape, a list index)")
+                + "\nRemedy: under jit make the argument static (static_argnums); for an index use x[i] on arrays, or"
+                " fgrad.lax.fori_loop in place of range."
+            )
+        return int(getattr(value, method)())
+
+    def __float__(self) -> float:
+        raise ConcretizationTypeError(_cut(self, "float(x)"))
+
+    def __complex__(self) -> complex:
+        raise ConcretizationTypeError(_cut(self, "complex(x)"))
+
+    def item(self, *args: Any) -> NoReturn:
+        raise ConcretizationTypeError(_cut(self, "x.item()"))
+
+    def tolist(self) -> NoReturn:
+        raise ConcretizationTypeError(_cut(self, "x.tolist()"))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracerArrayConversionError(
+            f"a value traced by {self.interpreter.label} ({self.type}) cannot become a NumPy array at {user_line()}: "
+            "that would cut the derivative or freeze one value."
+            "\nRemedy: use the fgrad.numpy function of the same name, or fgrad.stop_gradient(x) to cut on purpose."
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            f"a traced value ({self.type}) does not support item assignment at {user_line()}: arrays are not changed "
+            "in place under a transform.\nRemedy: x = x.at[index].set(value)."
+        )
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of a 0-d traced value")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d traced value")
+        return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter([self[i] for i in reversed(range(len(self)))])  # type: ignore[index]
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.type}> in {self.interpreter.label}"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    # NumPy's protocols: `np.tanh(x)` and `np.concatenate([x, y])` find their fgrad counterparts here.
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if state.interpreter is None:
+            raise_leaked(self)
+        if method == "__call__":
+            fun = ufunc_table.get(ufunc)
+        else:
+            fun = ufunc_method_table.get((ufunc, method))
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if kwargs.get("out", (None,))[0] is not None:
+            raise TypeError(
+                f"numpy.{name} cannot write a traced value ({self.type}) into an existing array (out= or an in-place "
+                f"operator such as +=) at {user_line()}.\nRemedy: write y = y + x, or y = y.at[index].add(x)."
+            )
+        kwargs.pop("out", None)
+        if fun is None:
+            raise TypeError(_no_counterpart(self, name))
+        return fun(*inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if state.interpreter is None:
+            raise_leaked(self)
+        fun = function_table.get(func)
+        if fun is None:
+            module = getattr(func, "__module__", "numpy") or "numpy"
+            name = getattr(func, "__name__", repr(func))
+            raise TypeError(_no_counterpart(self, f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")))
+        return fun(*args, **kwargs)
+
+
+def _no_counterpart(tracer: Tracer, name: str) -> str:
+    return (
+        f"numpy.{name} has no derivative-aware counterpart and cannot run on a value traced by "
+        f"{tracer.interpreter.label} ({tracer.type}) at {user_line()}."
+        f"\nRemedy: compose it from functions of fgrad.numpy, or give it a rule with fgrad.custom_vjp / custom_jvp."
+    )
+
+
+def _concretization(tracer: Tracer, what: str) -> str:
+    return (
+        f"{what}, at {user_line()}. The value {tracer.type} is traced by {tracer.interpreter.label} and has no single "
+        "value there."
+    )
+
+
+def _cut(tracer: Tracer, what: str) -> str:
+    return (
+        f"{what} on a value traced by {tracer.interpreter.label} ({tracer.type}) at {user_line()} would cut the "
+        "derivative silently.\nRemedy: keep it an array, or cut on purpose with fgrad.stop_gradient(x); "
+        "int(x) and bool(x) are allowed where the value is known."
+    )
+
+
+def leaked_error(tracer: Tracer) -> UnexpectedTracerError:
+    """Return the error for a tracer that is used outside the transform that made it."""
+    return UnexpectedTracerError(
+        f"a value traced by {tracer.interpreter.label} ({tracer.type}) leaked: it was used at {user_line()}, where that "
+        "transform does not apply (it has ended, or this is a custom rule or another thread).\nRemedy: return the value "
+        "from the function instead of storing it, or pass it as an argument."
+    )
+
+
+def raise_leaked(tracer: Tracer) -> NoReturn:
+    """Raise `leaked_error(tracer)`."""
+    raise leaked_error(tracer)
+
+
+_HOME = os.path.dirname(os.path.abspath(__file__))
+_NUMPY_HOME = os.path.dirname(os.path.abspath(np.__file__))
+
+
+def user_frame() -> Any:
+    """Return the innermost frame outside fgrad and NumPy, or None."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith((_HOME, _NUMPY_HOME, "<fgrad")):
+            return frame
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_line() -> str:
+    """Return `file:line` of the innermost call from outside fgrad, for messages."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown line"
+
+
+class _ArrayMeta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (np.ndarray, Tracer))
+
+
+class Array(metaclass=_ArrayMeta):
+    """What transforms take and give: `isinstance(x, fgrad.Array)` holds of NumPy arrays and traced values."""

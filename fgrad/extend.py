@@ -1,0 +1,72 @@
+"""The public extension API: what one needs to add a primitive, an interpreter, or a layer such as `fgrad.compat`.
+
+Declare a primitive with a kind (`elementwise`, `linear`, `bilinear`, `differential`, `composite`, `constant`); its
+derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning.
+"""
+
+from fgrad.core import (
+    TABLE,
+    ArrayType,
+    Interpreter,
+    Primitive,
+    Tracer,
+    function_table,
+    raise_leaked,
+    state,
+    type_of,
+    ufunc_method_table,
+    ufunc_table,
+    user_frame,
+    user_line,
+)
+from fgrad.kinds import (
+    Gate,
+    Plan,
+    bilinear,
+    composite,
+    constant,
+    differential,
+    elementwise,
+    expand_to,
+    gate,
+    linear,
+    plan_for,
+    structured,
+    sum_to,
+    zeros,
+)
+from fgrad.transforms.linearize import elementwise_types, kept_types
+from fgrad.transforms.transpose import transpose_rule
+
+__all__ = [
+    "TABLE",
+    "ArrayType",
+    "Gate",
+    "Interpreter",
+    "Plan",
+    "Primitive",
+    "Tracer",
+    "bilinear",
+    "composite",
+    "constant",
+    "differential",
+    "elementwise",
+    "elementwise_types",
+    "expand_to",
+    "function_table",
+    "gate",
+    "kept_types",
+    "linear",
+    "plan_for",
+    "raise_leaked",
+    "state",
+    "structured",
+    "sum_to",
+    "transpose_rule",
+    "type_of",
+    "ufunc_method_table",
+    "ufunc_table",
+    "user_frame",
+    "user_line",
+    "zeros",
+]

@@ -1,0 +1,658 @@
+"""The derivative kinds: constructors that turn one declaration into a primitive with push and pull.
+
+A rule is ordinary code whose parameter names say what it needs, and that is its save list:
+
+    x, y, …     an input's value (in a transpose, a linear input's ArrayType: never saved)
+    x_type      an input's ArrayType
+    out, …      an output's value
+    ct, t       the cotangent of the output, the tangent of the input the rule is for
+    *, axis     keyword-only names are the primitive's parameters
+
+Per set of differentiated inputs a `Plan` is generated: what to save, how tangents move forwards (`push`), how
+cotangents move backwards (`pull`). Plans are straight-line code, compiled once per pattern.
+
+Must not import any particular primitive: what rules need of arrays are operators and NumPy's methods.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive, register, type_of
+
+Rule = Callable[..., Any]
+
+
+class Gate:
+    """A partial derivative that is 0 wherever `mask` is False, whatever the cotangent there (inf, nan)."""
+
+    __slots__ = ("mask", "factor")
+
+    def __init__(self, mask: Rule, factor: Rule | float = 1):
+        self.mask = mask
+        self.factor = factor
+
+
+gate = Gate
+
+
+class Plan:
+    """What one application of a primitive saves, and how it moves tangents and cotangents.
+
+    `active`: the inputs that are differentiated. `saves`: what to keep, as input position i or output ~k;
+    `foreign`: the places in `saves` that hold inputs which are not differentiated (a user may still write to
+    those). `typed`: inputs (i) and outputs (~k) whose ArrayTypes are kept; None for elementwise primitives, which keep the
+    types of active inputs and of the output only if they differ.
+
+        pull(saved, types, params, ct) -> cotangents of the active inputs
+        push(saved, types, params, tangents of the active inputs) -> tangent of the output
+    """
+
+    __slots__ = ("prim", "active", "saves", "foreign", "typed", "pull", "push")
+
+    def __init__(
+        self,
+        prim: Primitive,
+        active: tuple[int, ...],
+        saves: tuple[int, ...],
+        typed: tuple[int, ...] | None,
+        pull: Rule | None,
+        push: Rule | None,
+    ):
+        self.prim = prim
+        self.active = active
+        self.saves = saves
+        self.foreign = tuple(k for k, s in enumerate(saves) if s >= 0 and s not in active)
+        self.typed = typed
+        self.pull = pull
+        self.push = push
+
+
+class Hooks:
+    """The upward calls of this floor, set by `fgrad.transforms`: a derived pull transposes a tangent rule, and the
+    type of a composite is found by tracing its definition."""
+
+    transpose_rule: Callable[[Rule, ArrayType, Any], Any]
+    type_by_tracing: Callable[[Rule, Sequence[ArrayType], Params], Any]
+
+
+hooks = Hooks()
+
+
+# ------------------------------------------------------------------------------------ broadcasting, undone once
+
+
+def sum_to(ct: Any, kind: ArrayType) -> Any:
+    """Return `ct` as a cotangent of type `kind`: sum over broadcast axes, take the real part for real inputs, cast."""
+    shape = kind.shape
+    if ct.__class__ in PYTHON_SCALARS:
+        ct = np.asarray(ct)
+    if ct.shape != shape:
+        lead = ct.ndim - len(shape)
+        axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and ct.shape[i + lead] != 1))
+        if axes:
+            wide = {"dtype": np.float32} if ct.__class__ is np.ndarray and ct.dtype == np.float16 else {}
+            ct = ct.sum(axis=axes, **wide).reshape(shape)
+        if ct.shape != shape:  # a partial of fewer dimensions, such as a number
+            ct = ct + zeros(kind)
+    if ct.dtype != kind.dtype:
+        if ct.dtype.kind == "c" and kind.dtype.kind != "c":
+            ct = ct.real
+        ct = ct.astype(kind.dtype)
+    return ct
+
+
+def expand_to(t: Any, kind: ArrayType) -> Any:
+    """Return tangent `t` broadcast and cast to `kind`."""
+    if t.__class__ in PYTHON_SCALARS:
+        t = np.asarray(t)
+    if t.dtype != kind.dtype:
+        t = t.real.astype(kind.dtype) if kind.dtype.kind != "c" and t.dtype.kind == "c" else t.astype(kind.dtype)
+    return t if t.shape == kind.shape else t + zeros(kind)
+
+
+def zeros(kind: ArrayType) -> np.ndarray[Any, Any]:
+    """Return zeros of a type, as a read-only array of no memory to speak of."""
+    return np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
+
+
+# ------------------------------------------------------------------------------------------- reading of rules
+
+
+class Signature:
+    """The parameter names of a rule, checked against the primitive's names."""
+
+    __slots__ = ("names", "params", "star")
+
+    def __init__(self, prim: str, rule: Rule, allowed: set[str]):
+        self.names: list[str] = []
+        self.params: list[str] = []
+        self.star = False
+        for p in inspect.signature(rule).parameters.values():
+            if p.kind is p.KEYWORD_ONLY:
+                self.params.append(p.name)
+            elif p.kind is p.VAR_KEYWORD:
+                self.params.append("**")
+            elif p.kind is p.VAR_POSITIONAL:
+                self.star = True
+            else:
+                self.names.append(p.name)
+        unknown = [n for n in self.names if n not in allowed]
+        if unknown:
+            raise TypeError(
+                f"primitive '{prim}': a rule names {', '.join(unknown)}, which is none of {', '.join(sorted(allowed))}"
+            )
+
+
+def _input_names(impl: Rule, count: int | None) -> tuple[str, ...]:
+    """Return the names of the inputs: those of the function, x y z for a ufunc, ("*xs",) if variadic."""
+    if isinstance(impl, np.ufunc):
+        return ("x", "y", "z")[: impl.nin]
+    parameters = inspect.signature(impl).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return tuple("*" + p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
+    names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    if count is not None and len(names) != count or names in (("a", "b"), ("a",)):
+        names = ("x", "y", "z")[: count or len(names)]
+    return names
+
+
+class _Writer:
+    """Writes the source of one plan; collects what is saved, which types are kept, and the rules called."""
+
+    def __init__(self, prim: Primitive, active: Sequence[int]):
+        self.prim = prim
+        self.active = tuple(active)
+        self.saves: list[int] = []
+        self.typed: list[int] = []
+        self.env: dict[str, Any] = {}
+        self.lines: list[str] = []
+
+    def name(self, value: Any) -> str:
+        """Return a name for a constant of the generated code."""
+        key = f"k{len(self.env)}"
+        self.env[key] = value
+        return key
+
+    def saved(self, index: int) -> str:
+        if index not in self.saves:
+            self.saves.append(index)
+        return f"saved[{self.saves.index(index)}]"
+
+    def type(self, index: int) -> str:
+        if index not in self.typed:
+            self.typed.append(index)
+        return f"types[{self.typed.index(index)}]"
+
+    def call(self, rule: Rule, local: dict[str, str], linear: Sequence[int] = ()) -> str:
+        """Return the source of a call of `rule`; `linear` inputs are given as types."""
+        prim = self.prim
+        words = dict(local)
+        for i, name in enumerate(prim.inputs):
+            words[name] = name + "!type" if i in linear else name
+        allowed = {*local, *prim.inputs, *(n + "_type" for n in prim.inputs), *prim.outputs}
+        signature = Signature(prim.name, rule, allowed)
+        parts = []
+        for n in signature.names:
+            if n in local:
+                parts.append(local[n])
+            elif n in prim.inputs:
+                i = prim.inputs.index(n)
+                parts.append(self.type(i) if i in linear else self.saved(i))
+            elif n in prim.outputs:
+                parts.append(self.saved(~prim.outputs.index(n)))
+            else:
+                parts.append(self.type(prim.inputs.index(n.removesuffix("_type"))))
+        for n in signature.params:
+            parts.append("**params" if n == "**" else f"{n}=params['{n}']")
+        return f"{self.name(rule)}({', '.join(parts)})"
+
+    def compile(self, arguments: str, result: str) -> Rule:
+        body = [*self.lines, f"return {result}"]
+        source = f"def plan({arguments}):\n" + "".join(f"    {line}\n" for line in body)
+        env = self.env
+        exec(_code(source), env)
+        return env["plan"]  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=4096)
+def _code(source: str) -> Any:
+    return compile(source, "<fgrad plan>", "exec")
+
+
+def _bits(mask: int) -> list[int]:
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
+# ------------------------------------------------------------------------------------------------ elementwise
+
+
+def elementwise(
+    name: str,
+    impl: Rule,
+    d: Any,
+    *,
+    type: Rule | None = None,
+    operator: bool = False,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive that works element by element, broadcasts its inputs and promotes their dtypes.
+
+    `d` has a partial derivative per input (or is one, for a single input): a number if it is constant, a rule of
+    named values, a `gate`, or None for an input that has no derivative. `operator` says that Python numbers among
+    themselves stay Python numbers (weak). `type` overrides the type rule, which is read off `impl`.
+    """
+    partials = tuple(d) if isinstance(d, tuple) else (d,)
+    prim = Primitive(
+        name,
+        "elementwise",
+        impl,
+        type or functools.partial(elementwise_type, impl, operator),
+        inputs=_input_names(impl, len(partials)),
+        make_plan=_elementwise_plan,
+        declared={"d": partials, "operator": operator},
+        gpu=gpu,
+        doc=doc,
+    )
+    for i, partial in enumerate(partials):  # a partial that names an unknown value fails here, at import
+        if partial is not None:
+            _partial(_Writer(prim, (i,)), partial, "ct")
+    return register(prim)
+
+
+def _partial(w: _Writer, partial: Any, ct: str) -> str:
+    """Return the source of `ct` times a partial derivative."""
+    if isinstance(partial, Gate):
+        inner = _partial(w, partial.factor, ct)
+        return f"{w.name(np.where)}({w.call(partial.mask, {})}, {inner}, 0)"
+    if callable(partial):
+        return f"{ct} * {w.call(partial, {})}"
+    if partial == 1:
+        return ct
+    return f"-{ct}" if partial == -1 else f"{ct} * {partial!r}"
+
+
+def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    partials = prim.declared["d"]
+    active = [i for i in _bits(mask) if partials[i] is not None]
+    if not active:
+        return _constant_plan(prim, mask, forward)
+    w = _Writer(prim, active)
+    n = len(active)
+    terms = [_partial(w, partials[i], f"t{k}" if forward else "ct") for k, i in enumerate(active)]
+    if not forward:
+        w.lines += [f"g{k} = {term}" for k, term in enumerate(terms)]
+        w.lines += ["if types is not None:"]
+        w.lines += [f"    g{k} = {w.name(sum_to)}(g{k}, types[{k}])" for k in range(n)]
+        pull = w.compile("saved, types, params, ct", "".join(f"g{k}, " for k in range(n)))
+        return Plan(prim, w.active, tuple(w.saves), None, pull, None)
+    w.lines += [f"{''.join(f't{k}, ' for k in range(n))} = tangents", "t = None"]
+    for k, term in enumerate(terms):
+        value = term if k == 0 else f"{term} if t is None else t + ({term})"
+        w.lines += [f"if t{k} is not None:", f"    t = {value}"]
+    w.lines += ["if types is not None and t is not None:", f"    t = {w.name(expand_to)}(t, types[-1])"]
+    return Plan(prim, w.active, tuple(w.saves), None, None, w.compile("saved, types, params, tangents", "t"))
+
+
+def elementwise_type(impl: Rule, operator: bool, *types: ArrayType, **params: Any) -> ArrayType:
+    """Return the type of an elementwise result: broadcast shapes, and the dtype that `impl` gives."""
+    weak = operator and all(t.weak for t in types)
+    shape = types[0].shape if len(types) == 1 else np.broadcast_shapes(*[t.shape for t in types])
+    dtype = _result_dtype(impl, tuple((t.dtype, t.weak) for t in types), tuple(sorted(params.items())))
+    return ArrayType(shape, dtype, weak)
+
+
+@functools.lru_cache(maxsize=4096)
+def _result_dtype(impl: Rule, dtypes: tuple[tuple[Any, bool], ...], params: Any) -> Any:
+    """Return the dtype that `impl` gives for inputs of these dtypes, found by running it on one element."""
+    samples = [dt.type(1).item() if weak else np.ones((1,), dt) for dt, weak in dtypes]
+    with np.errstate(all="ignore"):
+        return np.asarray(impl(*samples, **dict(params))).dtype
+
+
+# -------------------------------------------------------------------------------------- linear and bilinear
+
+
+def linear(
+    name: str,
+    impl: Rule,
+    *,
+    type: Rule,
+    transpose: Any,
+    wrt: tuple[int, ...] = (0,),
+    shift: Rule | None = None,
+    batch: Rule | None = None,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive that is linear in the inputs `wrt` (jointly, if several) for fixed other inputs.
+
+    `transpose` is a rule for the one linear input, or a tuple with a rule for each. A variadic primitive (whose
+    `impl` takes `*xs`) is linear in all inputs and its transpose returns a cotangent for each. `shift(size,
+    **params)` returns the parameters that change when every input has a batch axis in front; `batch(args, dims,
+    size, **params)` is the general batching rule.
+    """
+    transposes = transpose if isinstance(transpose, tuple) else (transpose,)
+    prim = Primitive(
+        name,
+        "linear",
+        impl,
+        type,
+        inputs=_input_names(impl, None),
+        make_plan=_linear_plan,
+        batch=batch,
+        declared={"wrt": wrt, "transpose": transposes, "shift": shift},
+        gpu=gpu,
+        doc=doc,
+    )
+    if not _variadic(prim):
+        for i, rule in zip(wrt, transposes, strict=True):
+            _Writer(prim, (i,)).call(rule, {"ct": "ct"}, wrt)
+    return register(prim)
+
+
+def _variadic(prim: Primitive) -> bool:
+    return bool(prim.inputs) and prim.inputs[0].startswith("*")
+
+
+def _linear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    if _variadic(prim):
+        return _variadic_plan(prim, mask, forward)
+    wrt, rules = prim.declared["wrt"], prim.declared["transpose"]
+    active = [i for i in _bits(mask) if i in wrt]
+    w = _Writer(prim, active)
+    if not forward:
+        parts = [w.call(rules[wrt.index(i)], {"ct": "ct"}, wrt) for i in active]
+        pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
+        return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
+    zero = w.name(zeros)
+    parts = []
+    for i in range(len(prim.inputs)):
+        if i not in wrt:
+            parts.append(w.saved(i))
+        elif i not in active:
+            parts.append(f"{zero}({w.type(i)})")
+        elif len(active) == 1:
+            parts.append("tangents[0]")
+        else:
+            t = f"tangents[{active.index(i)}]"
+            parts.append(f"{zero}({w.type(i)}) if {t} is None else {t}")
+    push = w.compile("saved, types, params, tangents", f"{w.name(prim)}({', '.join(parts)}, **params)")
+    return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), None, push)
+
+
+def _variadic_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    """Plan a variadic linear primitive; the mask's top bit marks the number of inputs (see `plan_key`)."""
+    count = mask.bit_length() - 1
+    active = tuple(_bits(mask ^ (1 << count)))
+    transpose = prim.declared["transpose"][0]
+
+    def pull(saved: Any, types: Any, params: Params, ct: Any) -> Any:
+        cts = transpose(ct, *types, **params)
+        return [cts[i] for i in active]
+
+    def push(saved: Any, types: Any, params: Params, tangents: Any) -> Any:
+        full: list[Any] = [zeros(t) for t in types]
+        for i, t in zip(active, tangents, strict=True):
+            if t is not None:
+                full[i] = t
+        return prim(*full, **params)
+
+    return Plan(prim, active, (), tuple(range(count)), None if forward else pull, push if forward else None)
+
+
+def bilinear(
+    name: str,
+    impl: Rule,
+    *,
+    type: Rule,
+    transpose: tuple[Rule, Rule],
+    batch: Rule | None = None,
+    shift: Rule | None = None,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive of two inputs that is linear in each for a fixed other; a transpose for each."""
+    prim = Primitive(
+        name,
+        "bilinear",
+        impl,
+        type,
+        inputs=_input_names(impl, 2),
+        make_plan=_bilinear_plan,
+        batch=batch,
+        declared={"transpose": transpose, "shift": shift},
+        gpu=gpu,
+        doc=doc,
+    )
+    for i, rule in enumerate(transpose):
+        _Writer(prim, (i,)).call(rule, {"ct": "ct"}, (i,))
+    return register(prim)
+
+
+def _bilinear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    active = _bits(mask)
+    w = _Writer(prim, active)
+    if not forward:
+        parts = [w.call(prim.declared["transpose"][i], {"ct": "ct"}, (i,)) for i in active]
+        pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
+        return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
+    op = w.name(prim)
+    w.lines.append("t = None")
+    for k, i in enumerate(active):
+        operands = [w.saved(1 - i), w.saved(1 - i)]
+        operands[i] = f"tangents[{k}]"
+        w.lines += [
+            f"if tangents[{k}] is not None:",
+            f"    u = {op}({', '.join(operands)}, **params)",
+            "    t = u if t is None else t + u",
+        ]
+    return Plan(
+        prim, w.active, tuple(w.saves), tuple(w.typed), None, w.compile("saved, types, params, tangents", "t")
+    )
+
+
+# ---------------------------------------------------------------------------------------------- differential
+
+
+def differential(
+    name: str,
+    impl: Rule,
+    *,
+    type: Rule,
+    jvp: Any,
+    pull: Any = None,
+    outputs: tuple[str, ...] = ("out",),
+    shift: Rule | None = None,
+    batch: Rule | None = None,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive by a tangent rule, linear in `t`, for its first input, or a tuple of rules (None: no derivative).
+
+    A primitive of several outputs returns a tuple of tangents (None for an integer output). The pull is the
+    transpose of the rule, unless `pull` (per input, like `jvp`) is given; with several outputs it gets `ct` as a tuple of
+    arrays.
+    """
+    jvps = jvp if isinstance(jvp, tuple) else (jvp,)
+    pulls = pull if isinstance(pull, tuple) else (pull,) * len(jvps)
+    prim = Primitive(
+        name,
+        "differential",
+        impl,
+        type,
+        inputs=_input_names(impl, None),
+        outputs=outputs,
+        make_plan=_differential_plan,
+        batch=batch,
+        declared={"jvp": jvps, "pull": pulls, "shift": shift},
+        gpu=gpu,
+        doc=doc,
+    )
+    for i in range(len(jvps)):
+        if jvps[i] is not None:
+            _Writer(prim, (i,)).call(jvps[i], {"t": "t"})
+        if pulls[i] is not None:
+            _Writer(prim, (i,)).call(pulls[i], {"ct": "ct"})
+    return register(prim)
+
+
+def _differential_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    jvps, pulls = prim.declared["jvp"], prim.declared["pull"]
+    active = [i for i in _bits(mask) if i < len(jvps) and jvps[i] is not None]
+    w = _Writer(prim, active)
+    if forward:
+        w.lines.append("t = None")
+        for k, i in enumerate(active):
+            w.lines += [
+                f"if tangents[{k}] is not None:",
+                f"    u = {w.call(jvps[i], {'t': f'tangents[{k}]'})}",
+                f"    t = u if t is None else {w.name(_add_tangents)}(t, u)",
+            ]
+        push = w.compile("saved, types, params, tangents", "t")
+        return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), None, push)
+    parts = []
+    for i in active:
+        if pulls[i] is not None:
+            parts.append(w.call(pulls[i], {"ct": _materialized(w)}))
+        else:
+            rule = f"lambda t: {w.call(jvps[i], {'t': 't'})}"
+            parts.append(f"{w.name(_transpose_rule)}({rule}, {w.type(i)}, ct)")
+    pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
+    return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
+
+
+def _materialized(w: _Writer) -> str:
+    """Return the source of the cotangent as a rule gets it: arrays for all outputs."""
+    if not w.prim.multiple:
+        return "ct"
+    types = ", ".join(w.type(~k) for k in range(len(w.prim.outputs)))
+    return f"{w.name(_materialize)}(ct, ({types},))"
+
+
+def _materialize(cts: Sequence[Any], types: Sequence[ArrayType]) -> tuple[Any, ...]:
+    return tuple(zeros(kind) if ct is None else ct for ct, kind in zip(cts, types, strict=True))
+
+
+def _transpose_rule(rule: Rule, kind: ArrayType, ct: Any) -> Any:
+    return hooks.transpose_rule(rule, kind, ct)
+
+
+def _add_tangents(t: Any, u: Any) -> Any:
+    if not isinstance(t, tuple):
+        return t + u
+    return tuple(b if a is None else a if b is None else a + b for a, b in zip(t, u, strict=True))
+
+
+# --------------------------------------------------------------------------------------- composite and constant
+
+
+def composite(
+    name: str,
+    definition: Rule,
+    *,
+    pull: Any = None,
+    impl: Rule | None = None,
+    type: Rule | None = None,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive by a definition in other primitives; `pull` overrides the derived one.
+
+    A transform without a rule of its own looks inside the definition. `impl` may give a faster way to compute.
+    """
+    pulls = pull if isinstance(pull, tuple) or pull is None else (pull,)
+    prim = Primitive(
+        name,
+        "composite",
+        impl or definition,
+        type or _type_by_definition,
+        inputs=_input_names(definition, None),
+        make_plan=_composite_plan if pulls else None,
+        definition=definition,
+        declared={"pull": pulls},
+        gpu=gpu,
+        doc=doc,
+    )
+    if type is None:
+        prim.type_rule = functools.partial(_type_by_definition, prim)
+    for rule in pulls or ():
+        if rule is not None:
+            _Writer(prim, ()).call(rule, {"ct": "ct"})
+    return register(prim)
+
+
+def _type_by_definition(prim: Primitive, *types: ArrayType, **params: Any) -> ArrayType:
+    return hooks.type_by_tracing(prim.definition, types, params)
+
+
+def _composite_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    pulls = prim.declared["pull"]
+    active = [i for i in _bits(mask) if i < len(pulls) and pulls[i] is not None]
+    if forward:
+        raise TypeError(f"composite '{prim.name}' is pushed through its definition")
+    w = _Writer(prim, active)
+    parts = [w.call(pulls[i], {"ct": "ct"}) for i in active]
+    pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
+    return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
+
+
+def constant(
+    name: str,
+    impl: Rule,
+    *,
+    type: Rule | None = None,
+    elementwise: bool = False,
+    operator: bool = False,
+    outputs: tuple[str, ...] = ("out",),
+    shift: Rule | None = None,
+    batch: Rule | None = None,
+    gpu: str | None = None,
+    doc: str = "",
+) -> Primitive:
+    """Declare a primitive whose derivative is zero wherever it exists (comparisons, floor, argmax, …)."""
+    prim = Primitive(
+        name,
+        "constant",
+        impl,
+        type or functools.partial(elementwise_type, impl, operator),
+        inputs=_input_names(impl, None) if not isinstance(impl, np.ufunc) else ("x", "y", "z")[: impl.nin],
+        outputs=outputs,
+        make_plan=_constant_plan,
+        batch=batch,
+        declared={"elementwise": elementwise or type is None, "shift": shift, "operator": operator},
+        gpu=gpu,
+        doc=doc,
+    )
+    return register(prim)
+
+
+def _constant_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
+    return Plan(prim, (), (), (), None, None)
+
+
+def structured(
+    name: str, impl: Rule, type: Rule, *, multiple: bool = True, doc: str = ""
+) -> Primitive:
+    """Declare a primitive that holds functions or Programs; each interpreter has its own entry in `rules`."""
+    return register(Primitive(name, "structured", impl, type, multiple=multiple, doc=doc))
+
+
+# ------------------------------------------------------------------------------------------------ finding a plan
+
+
+def plan_for(prim: Primitive, mask: int, count: int, forward: bool = False) -> Plan:
+    """Return the plan of `prim` for the differentiated inputs in `mask`, out of `count`; cached on the primitive."""
+    plans = prim.push_plans if forward else prim.plans
+    key = mask | (1 << count) if _variadic(prim) else mask
+    plan = plans.get(key)
+    if plan is None:
+        assert prim.make_plan is not None, prim
+        plan = plans[key] = prim.make_plan(prim, key, forward)
+    return plan  # type: ignore[no-any-return]

@@ -1,0 +1,127 @@
+"""Python's operators on traced values.
+
+Each operator is bound straight to its primitive. Operands that are no arrays are converted (lists) or left to the
+other operand's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fgrad.core import OPERANDS, Primitive, Tracer, function_table, raise_leaked, state, ufunc_table
+from fgrad.ops import elementwise as e
+
+
+def coerce(x: Any) -> Any:
+    """Return `x` as an operand of an operator, or NotImplemented."""
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) and not isinstance(x, np.ma.MaskedArray):
+        return x
+    if isinstance(x, (list, tuple)):
+        if any(isinstance(item, Tracer) for item in x):
+            return np.stack([coerce(item) for item in x])  # type: ignore[call-overload]
+        return np.asarray(x)
+    return NotImplemented
+
+
+def binary(prim: Primitive) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the operator method of a binary primitive and its reflected form."""
+
+    def method(self: Tracer, other: Any) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        if other.__class__ not in OPERANDS:
+            other = coerce(other)
+            if other is NotImplemented:
+                return other
+        return interpreter.process(prim, (self, other), {})
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        if other.__class__ not in OPERANDS:
+            other = coerce(other)
+            if other is NotImplemented:
+                return other
+        return interpreter.process(prim, (other, self), {})
+
+    return method, reflected
+
+
+def unary(prim: Primitive) -> Callable[[Any], Any]:
+    """Return the operator method of a unary primitive."""
+
+    def method(self: Tracer) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        return interpreter.process(prim, (self,), {})
+
+    return method
+
+
+_BINARY = {
+    "add": e.add,
+    "sub": e.sub,
+    "mul": e.mul,
+    "truediv": e.div,
+    "floordiv": e.floor_divide,
+    "mod": e.rem,
+    "pow": e.pow,
+    "and": e.bitwise_and,
+    "or": e.bitwise_or,
+    "xor": e.bitwise_xor,
+    "lshift": e.left_shift,
+    "rshift": e.right_shift,
+}
+_COMPARISONS = {"eq": e.eq, "ne": e.ne, "lt": e.lt, "le": e.le, "gt": e.gt, "ge": e.ge}
+_UNARY = {"neg": e.neg, "invert": e.invert}
+
+
+_UFUNCS = {
+    np.add: e.add,
+    np.subtract: e.sub,
+    np.multiply: e.mul,
+    np.true_divide: e.div,
+    np.floor_divide: e.floor_divide,
+    np.remainder: e.rem,
+    np.power: e.pow,
+    np.negative: e.neg,
+    np.equal: e.eq,
+    np.not_equal: e.ne,
+    np.less: e.lt,
+    np.less_equal: e.le,
+    np.greater: e.gt,
+    np.greater_equal: e.ge,
+    np.bitwise_and: e.bitwise_and,
+    np.bitwise_or: e.bitwise_or,
+    np.bitwise_xor: e.bitwise_xor,
+    np.left_shift: e.left_shift,
+    np.right_shift: e.right_shift,
+    np.invert: e.invert,
+}
+"""The ufuncs that NumPy's arrays call for operators whose other operand is a traced value."""
+
+
+def install() -> None:
+    """Attach the operators to traced values, and `np.where`, by which gates are written."""
+    function_table[np.where] = e.select
+    ufunc_table.update(_UFUNCS)
+    for name, prim in _BINARY.items():
+        method, reflected = binary(prim)
+        setattr(Tracer, f"__{name}__", method)
+        setattr(Tracer, f"__r{name}__", reflected)
+    for name, prim in _COMPARISONS.items():
+        setattr(Tracer, f"__{name}__", binary(prim)[0])
+    for name, prim in _UNARY.items():
+        setattr(Tracer, f"__{name}__", unary(prim))
+    Tracer.__pos__ = lambda self: self  # type: ignore[attr-defined]
+    Tracer.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
+    Tracer.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
+
+
+install()

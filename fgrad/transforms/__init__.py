@@ -1,0 +1,1 @@
+"""The transforms: one interpreter per file, and the functions people call."""

@@ -73,8 +73,8 @@ class Unregistered:
     weight: object
 
 
-def containers(children):
-    """Strategy of one node around trees: every kind of node there is that has an == of its own."""
+def built_in_containers(children):
+    """Strategy of one node of a class that needs no registration around trees."""
     pairs = st.tuples(children, children)
     mappings = st.dictionaries(st.sampled_from("abcd"), children, max_size=3)
     return st.one_of(
@@ -86,6 +86,14 @@ def containers(children):
         mappings.map(lambda mapping: defaultdict(list, mapping)),
         pairs.map(lambda pair: Point(*pair)),
         pairs.map(lambda pair: Named(*pair)),
+    )
+
+
+def containers(children):
+    """Strategy of one node around trees: every kind of node there is that has an == of its own."""
+    pairs = st.tuples(children, children)
+    return st.one_of(
+        built_in_containers(children),
         pairs.map(lambda pair: Layer(*pair)),
         pairs.map(lambda pair: Bare(pair, ["note"])),
         children.map(Keyed),
@@ -107,6 +115,19 @@ def same(one, other):
 
 
 # Taking apart and putting together
+
+
+@pytest.mark.parity
+@given(st.recursive(st.one_of(LEAVES, st.none()), built_in_containers, max_leaves=12))
+def test_built_in_containers_are_those_of_jax(t):
+    from jax import tree_util
+
+    leaves, treedef = tree_util.tree_flatten(t)
+    assert tree.leaves(t) == leaves
+    assert repr(tree.unflatten(tree.structure(t), leaves)) == repr(treedef.unflatten(leaves))
+    assert tree.structure(t).num_nodes == treedef.num_nodes
+    paths = [tree_util.keystr(path) for path, _ in tree_util.tree_leaves_with_path(t)]
+    assert [tree.keystr(path) for path, _ in tree.leaves_with_path(t)] == paths
 
 
 @given(TREES)

@@ -1,0 +1,107 @@
+"""The one file that touches Triton's own names beyond its public language.
+
+Turns a `@triton.jit` kernel into the compiler's first intermediate representation (TTIR, as text) or into machine code,
+for a named target, with no GPU and no torch. What a new Triton release changes is mended here. Tested with 3.6 to 3.9.
+"""
+
+import re
+import threading
+
+from triton import JITFunction
+from triton import compile as triton_compile
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
+from triton.runtime import Autotuner, Heuristics
+
+# The frontend keeps process-wide state while it walks a kernel's source.
+_frontend_lock = threading.RLock()
+
+# What a launch may pass beside the kernel's own parameters; anything else is a misspelt argument.
+LAUNCH_OPTIONS = frozenset(
+    "num_warps num_stages num_ctas maxnreg enable_fp_fusion launch_pdl launch_cooperative_grid "
+    "waves_per_eu matrix_instr_nonkdim kpack".split()
+)
+
+
+def gpu_target(name):
+    """Return Triton's target for a name such as "sm_90" or "gfx942".
+
+    Raises:
+        ValueError: the name is neither `sm_<number>` nor `gfx<version>`.
+    """
+    if match := re.fullmatch(r"sm_?(\d+)a?", name):
+        return GPUTarget("cuda", int(match[1]), 32)
+    if re.fullmatch(r"gfx(9\w+)", name):
+        return GPUTarget("hip", name, 64)
+    if re.fullmatch(r"gfx(1\w+)", name):
+        return GPUTarget("hip", name, 32)
+    raise ValueError(f"target: got {name!r}, expected a name such as 'sm_90' or 'gfx942'")
+
+
+def is_kernel(value):
+    """Say whether value is a `@triton.jit` function, tuned or not."""
+    return isinstance(value, (JITFunction, Autotuner, Heuristics))
+
+
+def untuned(kernel, arguments, meta):
+    """Peel autotune and heuristics off a kernel; return the jitted function and meta with what they add.
+
+    The first autotune configuration stands for all: configurations may change the speed of a kernel, not its values.
+    """
+    meta = dict(meta)
+    while not isinstance(kernel, JITFunction):
+        if isinstance(kernel, Heuristics):
+            for name, rule in kernel.values.items():
+                meta[name] = rule({**dict(zip(kernel.arg_names, arguments)), **meta})
+        elif isinstance(kernel, Autotuner):
+            meta = {**kernel.configs[0].kwargs, **meta}
+        else:
+            raise TypeError(f"kernel: got {type(kernel).__name__}, expected a function decorated with @triton.jit")
+        kernel = kernel.fn
+    return kernel, meta
+
+
+def parameters(kernel):
+    """Return [(name, is a constexpr, default or None)] of a jitted function, in order."""
+    empty = kernel.signature.empty
+    return [
+        (param.name, param.is_constexpr, None if param.default is empty else param.default) for param in kernel.params
+    ]
+
+
+def source_of(kernel, signature, constexprs, attributes=None):
+    """Return Triton's compiler input for a kernel, its parameter types and its compile-time values."""
+    return ASTSource(kernel, signature, constexprs, attributes)
+
+
+def to_ttir(kernel, signature, constexprs, target, options):
+    """Return the kernel's TTIR as text, before any optimisation.
+
+    Args:
+        kernel: a jitted function.
+        signature: parameter name to type name ("*bf16", "i32", "constexpr", …).
+        constexprs: parameter path to compile-time value.
+        target: a name `gpu_target` knows; the frontend picks libdevice symbols and limits by it.
+        options: compile options of the target's backend.
+    """
+    device = gpu_target(target)
+    backend = make_backend(device)
+    parsed = backend.parse_options(dict(options))
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    with _frontend_lock:
+        module = source_of(kernel, signature, constexprs).make_ir(
+            device, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context
+        )
+        return str(module)
+
+
+def to_binary(kernel, signature, constexprs, target, options, attributes=None):
+    """Compile a kernel for a target and return Triton's compiled kernel (`asm`, `metadata`); needs no GPU."""
+    with _frontend_lock:
+        return triton_compile(
+            source_of(kernel, signature, constexprs, attributes), target=gpu_target(target), options=dict(options)
+        )

@@ -1,0 +1,230 @@
+"""The memory a kernel sees when it is interpreted: one region of addresses for each array argument.
+
+An address carries its argument in the high bits, so that a pointer that strays, however far, is caught and named, and
+never touches the process's own memory. Knows no Triton.
+"""
+
+import numpy as np
+
+from .numerics import undefined, unsigned
+
+_REGION_BITS = 44
+_MIDDLE = 1 << (_REGION_BITS - 1)
+
+
+class KernelMemoryError(Exception):
+    """A kernel touched memory that no argument owns, or in a way the hardware refuses."""
+
+
+class Buffer:
+    """One array argument: where it lies in the kernel's addresses, and its bytes.
+
+    `flat` are all bytes between the first and the last element; `inside` marks those that belong to an element where a
+    strided view has gaps, and is None where it has none.
+    """
+
+    def __init__(self, name, array, region):
+        low, high = np.lib.array_utils.byte_bounds(array)
+        first = array.__array_interface__["data"][0]
+        self.name = name
+        self.array = array
+        # Keep the true alignment: it decides which accesses the hardware would refuse.
+        self.address = (region << _REGION_BITS) + _MIDDLE + first % 256
+        self.low = self.address - (first - low)
+        self.flat = _bytes(array, low, high)
+        self.inside = None if array.size * array.itemsize == high - low else _element_bytes(array, low, high)
+
+    @property
+    def dtype(self):
+        """Return the element type of the argument."""
+        return self.array.dtype
+
+    def outside(self, offsets, width):
+        """Mark byte offsets at which an access of `width` bytes leaves the array."""
+        bad = (offsets < 0) | (offsets > len(self.flat) - width)
+        if self.inside is not None:
+            bad |= ~self.inside[np.where(bad, 0, offsets)]
+        return bad
+
+    def index_of(self, offset):
+        """Return the element position, counted from the argument's first element, that a byte offset falls on."""
+        return (int(offset) - (self.address - self.low)) // self.dtype.itemsize
+
+    def typed(self, dtype):
+        """Return the bytes as elements of a dtype, and the byte offset of the first of them."""
+        lead = -self.low % dtype.itemsize
+        count = (len(self.flat) - lead) // dtype.itemsize
+        return self.flat[lead : lead + count * dtype.itemsize].view(dtype), lead
+
+
+def _bytes(array, low, high):
+    """View everything between two addresses of an array's memory, whatever its strides, as bytes."""
+    if not array.size:
+        return np.empty(0, np.uint8)
+    lowest = tuple(slice(-1, None) if stride < 0 else slice(0, 1) for stride in array.strides)
+    corner = array.reshape(1) if array.ndim == 0 else array[lowest].reshape(1)
+    return np.lib.stride_tricks.as_strided(corner.view(np.uint8), (high - low,), (1,), writeable=array.flags.writeable)
+
+
+def _element_bytes(array, low, high):
+    inside = np.zeros(high - low, np.bool_)
+    first = array.__array_interface__["data"][0] - low
+    view = np.lib.stride_tricks.as_strided(inside[first:], array.shape + (array.itemsize,), array.strides + (1,))
+    view[...] = True
+    return inside
+
+
+class Memory:
+    """The buffers of one launch, and every access to them."""
+
+    def __init__(self):
+        self.buffers = {}
+        self.program = (0, 0, 0)
+        self.source = ""
+
+    def bind(self, name, array):
+        """Give an array its region and return the address of its first element."""
+        region = len(self.buffers) + 1
+        self.buffers[region] = Buffer(name, array, region)
+        return np.int64(self.buffers[region].address)
+
+    def load(self, pointers, mask, other, dtype, source):
+        """Return the values at the pointers; lanes that are masked off give `other`, or an undefined value."""
+        pointers = np.asarray(pointers)
+        if other is None:
+            result = np.empty(pointers.shape, dtype) if mask is None else undefined(pointers.shape, dtype).copy()
+        else:
+            result = np.array(np.broadcast_to(other, pointers.shape), dtype)
+        for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "load", source):
+            elements, lead = buffer.typed(dtype)
+            result[lanes] = elements[(offsets - lead) // dtype.itemsize]
+            self.loaded(buffer, offsets, dtype.itemsize)
+        return result[()]
+
+    def store(self, pointers, values, mask, dtype, source):
+        """Write values at the pointers of lanes that are not masked off."""
+        pointers = np.asarray(pointers)
+        values = np.broadcast_to(values, pointers.shape)
+        for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "store", source):
+            elements, lead = buffer.typed(dtype)
+            elements[(offsets - lead) // dtype.itemsize] = values[lanes]
+            self.stored(buffer, offsets, dtype.itemsize)
+
+    def atomic(self, kind, pointers, values, mask, dtype, source):
+        """Read, combine and write back one lane after the other; return what was there before each."""
+        combine = _ATOMICS[kind]
+        pointers = np.asarray(pointers)
+        values = np.broadcast_to(values, pointers.shape)
+        before = np.zeros(pointers.shape, dtype)
+        for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "atomic", source):
+            elements, lead = buffer.typed(dtype)
+            indices = (offsets - lead) // dtype.itemsize
+            before[lanes] = _in_turn(elements, indices, values[lanes], combine)
+            self.updated(buffer, offsets, dtype.itemsize)
+        return before[()]
+
+    def compare_and_swap(self, pointers, expected, values, dtype, source):
+        """Write values where memory holds what is expected; return what it held."""
+        pointers = np.asarray(pointers)
+        pairs = np.stack(np.broadcast_arrays(expected, values, np.empty(pointers.shape, dtype))[:2], axis=-1)
+        before = np.zeros(pointers.shape, dtype)
+        for buffer, offsets, lanes in self._accesses(pointers, None, dtype, "atomic", source):
+            elements, lead = buffer.typed(dtype)
+            indices = (offsets - lead) // dtype.itemsize
+            swap = lambda old, pair: np.where(old == pair[..., 0], pair[..., 1], old)  # noqa: E731
+            before[lanes] = _in_turn(elements, indices, pairs[lanes], swap)
+            self.updated(buffer, offsets, dtype.itemsize)
+        return before[()]
+
+    def loaded(self, buffer, offsets, width):
+        """Take note of a load; for checkers."""
+
+    def stored(self, buffer, offsets, width):
+        """Take note of a store; for checkers."""
+
+    def updated(self, buffer, offsets, width):
+        """Take note of an atomic access; for checkers."""
+
+    def refuse(self, action, buffer, message):
+        """Raise for an access the hardware would refuse; a checker may note it instead.
+
+        Raises:
+            KernelMemoryError: always.
+        """
+        place = f" ({self.source})" if self.source else ""
+        owner = f" argument {buffer.name!r}" if buffer else ""
+        raise KernelMemoryError(f"{action} in program {self.program}{place}:{owner} {message}")
+
+    def _accesses(self, pointers, mask, dtype, action, source):
+        """Yield (buffer, byte offsets, lanes) of the lanes in use, one buffer after the other, all inside it."""
+        self.source = source
+        mask = np.ones(pointers.shape, np.bool_) if mask is None else np.broadcast_to(mask, pointers.shape)
+        addresses = pointers[mask]
+        if not addresses.size:
+            return
+        regions = addresses >> _REGION_BITS
+        found = [regions.flat[0]] if (regions == regions.flat[0]).all() else np.unique(regions)
+        for region in found:
+            lanes = mask if len(found) == 1 else mask & (pointers >> _REGION_BITS == region)
+            buffer = self.buffers.get(int(region))
+            if buffer is None:
+                self.refuse(action, None, f"address {int(addresses.flat[0]):#x} belongs to no argument")
+                continue
+            offsets = pointers[lanes] - buffer.low
+            bad = self._bad(buffer, offsets, dtype, action)
+            if bad is not None:
+                lanes = lanes.copy()
+                lanes[lanes] = ~bad
+                offsets = offsets[~bad]
+            yield buffer, offsets, lanes
+
+    def _bad(self, buffer, offsets, dtype, action):
+        """Refuse accesses that are read-only, misaligned or outside; return which, or None."""
+        if action != "load" and not buffer.array.flags.writeable:
+            self.refuse(action, buffer, "is read-only")
+        misaligned = (offsets + buffer.low) % dtype.itemsize != 0
+        if misaligned.any():
+            self.refuse(action, buffer, f"address is not a multiple of {dtype.itemsize} bytes")
+            return misaligned
+        outside = buffer.outside(offsets, dtype.itemsize)
+        if not outside.any():
+            return None
+        where = buffer.index_of(offsets[outside].flat[0])
+        self.refuse(
+            action,
+            buffer,
+            f"element {where} is outside: the array has {buffer.array.size} elements, "
+            f"shape {buffer.array.shape}, strides {tuple(s // buffer.dtype.itemsize for s in buffer.array.strides)}",
+        )
+        return outside
+
+
+def _in_turn(elements, indices, values, combine):
+    """Combine values into elements lane after lane; at once where no index repeats."""
+    if np.unique(indices).size == indices.size:
+        before = elements[indices]
+        elements[indices] = combine(before, values)
+        return before
+    before = np.empty(indices.shape, elements.dtype)
+    for lane, index in enumerate(indices):
+        before[lane] = elements[index]
+        elements[index] = combine(elements[index], values[lane])
+    return before
+
+
+def _as_unsigned(op):
+    return lambda x, y: op(unsigned(x), unsigned(y)).view(x.dtype)
+
+
+_ATOMICS = {
+    "add": np.add,
+    "fadd": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "umin": _as_unsigned(np.minimum),
+    "umax": _as_unsigned(np.maximum),
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, new: new,
+}

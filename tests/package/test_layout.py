@@ -39,3 +39,8 @@ def test_every_package_folder_has_an_init(folder):
 def test_typed_modules_exist():
     assert PROJECT["tool"]["mypy"]["files"]
     assert all((ROOT / name).exists() for name in PROJECT["tool"]["mypy"]["files"])
+
+
+def test_every_decision_is_in_the_index():
+    index = (ROOT / "docs/adr/README.md").read_text()
+    assert [path.name for path in (ROOT / "docs/adr").glob("0*.md") if f"({path.name})" not in index] == []

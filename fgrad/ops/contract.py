@@ -1,0 +1,310 @@
+"""Contractions: dot_general and conv_general. Both end in BLAS: dot of matrices, or matmul of stacks of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from fgrad.core import ArrayType
+from fgrad.kinds import bilinear
+from fgrad.ops.shape import inverse, move_axis, pad, reverse
+
+# -------------------------------------------------------------------------------------------------- dot_general
+
+
+class _Layout(NamedTuple):
+    """How operands become matrices: x (batch, free, contracted) and y (batch, contracted, free)."""
+
+    x_perm: tuple[int, ...]
+    y_perm: tuple[int, ...]
+    batch: int
+    x_free: int
+    y_free: int
+
+
+def _others(ndim, *taken):
+    """Return the axes that none of the tuples contains."""
+    return tuple([a for a in range(ndim) if not any(a in axes for axes in taken)])
+
+
+@functools.lru_cache(maxsize=4096)
+def _layout(x_ndim, y_ndim, contract, batch):
+    pairs = sorted(zip(*contract, strict=True))  # in the order of x, so that neighbours merge without a copy
+    xc = tuple([a for a, _ in pairs])
+    yc = tuple([b for _, b in pairs])
+    xb, yb = batch
+    x_free = _others(x_ndim, xc, xb)
+    y_free = _others(y_ndim, yc, yb)
+    return _Layout((*xb, *x_free, *xc), (*yb, *yc, *y_free), len(xb), len(x_free), len(y_free))
+
+
+def _dot_general(x, y, *, contract, batch):
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype == np.float16:  # there is no BLAS for it, and sums want single precision
+        wide = _dot_general(x.astype(np.float32), y.astype(np.float32), contract=contract, batch=batch)
+        return wide.astype(np.float16)
+    if x.ndim <= 2 and y.ndim <= 2 and len(contract[0]) == 1 and not batch[0]:
+        x = x if contract[0][0] == x.ndim - 1 else x.T
+        y = y.T if contract[1][0] else y
+        return x.dot(y)
+    layout = _layout(x.ndim, y.ndim, contract, batch)
+    x = x.transpose(layout.x_perm)
+    y = y.transpose(layout.y_perm)
+    nb = layout.batch
+    lead, x_shape = x.shape[:nb], x.shape[nb : nb + layout.x_free]
+    y_shape = y.shape[y.ndim - layout.y_free :]
+    shape = lead + x_shape + y_shape
+    rows, columns = math.prod(x_shape), math.prod(y_shape)
+    if not contract[0]:
+        return np.multiply(x.reshape((*lead, rows, 1)), y.reshape((*lead, 1, columns))).reshape(shape)
+    inner = math.prod(x.shape[nb + layout.x_free :])
+    x = x.reshape((*lead, rows, inner))
+    y = y.reshape((*lead, inner, columns))
+    if not nb:
+        return x.dot(y).reshape(shape)
+    return np.matmul(_for_blas(x), _for_blas(y)).reshape(shape)
+
+
+def _for_blas(x):
+    """Return a stack of matrices such that BLAS takes them; matmul is slow where rows and columns are both strided."""
+    a, b = x.strides[-2:]
+    size = x.itemsize
+    m, n = x.shape[-2:]
+    if (b == size and a >= n * size) or (a == size and b >= m * size):
+        return x
+    return np.ascontiguousarray(x)
+
+
+def _dot_type(x, y, *, contract, batch):
+    for name, (xs, ys) in (("contract", contract), ("batch", batch)):
+        xn, yn = [x.shape[a] for a in xs], [y.shape[a] for a in ys]
+        if xn != yn:
+            raise ValueError(f"dot_general: {name}={(xs, ys)} pairs axes of lengths {xn} and {yn} of {x} and {y}")
+    (xc, yc), (xb, yb) = contract, batch
+    free = [x.shape[a] for a in (*xb, *_others(x.ndim, xc, xb))] + [y.shape[a] for a in _others(y.ndim, yc, yb)]
+    return ArrayType(tuple(free), np.result_type(x.dtype, y.dtype))
+
+
+@functools.lru_cache(maxsize=4096)
+def _transposed(wrt, x_ndim, y_ndim, contract, batch):
+    """Return contract, batch and final permutation of the product of `ct` with the other operand.
+
+    It is dot_general(ct, y) for x and dot_general(x, ct) for y: so that for matrices no permutation is left.
+    """
+    (xc, yc), (xb, yb) = contract, batch
+    nb = len(xb)
+    x_free, y_free = _others(x_ndim, xc, xb), _others(y_ndim, yc, yb)
+    examples = tuple(range(nb))
+    ct_x = tuple(range(nb, nb + len(x_free)))
+    ct_y = tuple(range(nb + len(x_free), nb + len(x_free) + len(y_free)))
+    if wrt == "x":
+        dims = (*xb, *x_free, *[a for _, a in sorted(zip(yc, xc, strict=True))])
+        return (ct_y, y_free), (examples, yb), _unless_identity(inverse(dims))
+    dims = (*yb, *[b for _, b in sorted(zip(xc, yc, strict=True))], *y_free)
+    return (x_free, ct_x), (xb, examples), _unless_identity(inverse(dims))
+
+
+def _unless_identity(perm):
+    return None if perm == tuple(range(len(perm))) else perm
+
+
+def _pull_x(ct, x, y, *, contract, batch):
+    contract, batch, perm = _transposed("x", x.ndim, y.ndim, contract, batch)
+    g = dot_general(ct, y, contract=contract, batch=batch)
+    return g if perm is None else g.transpose(perm)
+
+
+def _pull_y(ct, x, y, *, contract, batch):
+    contract, batch, perm = _transposed("y", x.ndim, y.ndim, contract, batch)
+    g = dot_general(x, ct, contract=contract, batch=batch)
+    return g if perm is None else g.transpose(perm)
+
+
+def _past(axes, new):
+    """Return `axes` as they are after an axis is put in at `new` (None: nowhere)."""
+    return axes if new is None else tuple([a + (a >= new) for a in axes])
+
+
+def _batch_dot_general(args, dims, size, *, contract, batch):
+    x, y = args
+    on_x, on_y = dims
+    contract = _past(contract[0], on_x), _past(contract[1], on_y)
+    xb, yb = _past(batch[0], on_x), _past(batch[1], on_y)
+    if on_x is not None and on_y is not None:
+        return dot_general(x, y, contract=contract, batch=((on_x, *xb), (on_y, *yb))), 0
+    out = dot_general(x, y, contract=contract, batch=(xb, yb))
+    x_free = _others(np.ndim(x), contract[0], xb)
+    if on_x is not None:
+        return out, len(xb) + x_free.index(on_x)
+    return out, len(xb) + len(x_free) + _others(y.ndim, contract[1], yb).index(on_y)
+
+
+dot_general = bilinear(
+    "dot_general",
+    _dot_general,
+    type=_dot_type,
+    transpose=(_pull_x, _pull_y),
+    batch=_batch_dot_general,
+    gpu="matmul.dot_general",
+    doc="Sum of products over the axes `contract` of x and y, for each index of the axes `batch`; the result has the "
+    "batch axes, then what is left of x, then what is left of y.",
+)
+
+# ------------------------------------------------------------------------------------------------- conv_general
+
+
+class _Spatial(NamedTuple):
+    """One spatial axis of a convolution."""
+
+    size: int
+    kernel: int
+    stride: int
+    before: int
+    after: int
+    x_dilation: int
+    w_dilation: int
+
+    @property
+    def x_dilated(self):
+        return (self.size - 1) * self.x_dilation + 1 if self.size else 0
+
+    @property
+    def w_dilated(self):
+        return (self.kernel - 1) * self.w_dilation + 1 if self.kernel else 0
+
+    @property
+    def out(self):
+        return max(0, (self.before + self.x_dilated + self.after - self.w_dilated) // self.stride + 1)
+
+    @property
+    def out_dilated(self):
+        return (self.out - 1) * self.stride + 1 if self.out else 0
+
+
+def _spatial(x, w, strides, padding, x_dilation, w_dilation):
+    lows, highs = zip(*padding, strict=True) if padding else ((), ())
+    axes = zip(x.shape[2:], w.shape[2:], strides, lows, highs, x_dilation, w_dilation, strict=True)
+    return [_Spatial(*axis) for axis in axes]
+
+
+def _conv_type(x, w, *, strides, padding, x_dilation, w_dilation, groups):
+    if x.ndim != w.ndim or x.ndim < 2 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ValueError(
+            f"conv_general wants x (N, C, ...) and w (O, C / groups, ...), groups={groups} dividing O, got {x} and {w}"
+        )
+    axes = _spatial(x, w, strides, padding, x_dilation, w_dilation)
+    return ArrayType((x.shape[0], w.shape[0], *[a.out for a in axes]), np.result_type(x.dtype, w.dtype))
+
+
+def _conv_general(x, w, *, strides, padding, x_dilation, w_dilation, groups):
+    """Lay out every window as a column, then multiply matrices."""
+    axes = _spatial(x, w, strides, padding, x_dilation, w_dilation)
+    widths = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, x_dilation, strict=True)]
+    if any(any(width) for width in widths):
+        x = pad.impl(x, 0, widths=((0, 0, 0), (0, 0, 0), *widths))
+    n, channels = x.shape[0], w.shape[1]
+    kernel, out = w.shape[2:], tuple([a.out for a in axes])
+    by_example, by_channel, *steps = x.strides
+    windows = as_strided(
+        x,
+        (n, groups, channels, *kernel, *out),
+        (
+            by_example,
+            by_channel * channels,
+            by_channel,
+            *[s * d for s, d in zip(steps, w_dilation, strict=True)],
+            *[s * d for s, d in zip(steps, strides, strict=True)],
+        ),
+        writeable=False,
+    )
+    inner, places = channels * math.prod(kernel), math.prod(out)
+    columns = windows.reshape((n, groups, inner, places))
+    weights = w.reshape((groups, w.shape[0] // groups, inner))
+    if x.dtype == np.float16:
+        y = np.matmul(weights.astype(np.float32), columns.astype(np.float32)).astype(np.float16)
+    else:
+        y = np.matmul(weights, columns)
+    return y.reshape((n, w.shape[0], *out))
+
+
+def _swapped(w, groups):
+    """Return the kernel (O, C / groups, ...) with input and output features exchanged: (C, O / groups, ...)."""
+    shape = w.shape
+    w = w.reshape((groups, shape[0] // groups, *shape[1:]))
+    w = w.transpose((0, 2, 1, *range(3, w.ndim)))
+    return w.reshape((groups * shape[1], shape[0] // groups, *shape[2:]))
+
+
+def _pull_conv_x(ct, x, w, *, strides, padding, x_dilation, w_dilation, groups):
+    """Convolve the cotangent, dilated by the strides, with the kernel turned round."""
+    axes = _spatial(x, w, strides, padding, x_dilation, w_dilation)
+    befores = [a.w_dilated - 1 - a.before for a in axes]
+    afters = [a.x_dilated + a.w_dilated - 1 - a.out_dilated - b for a, b in zip(axes, befores, strict=True)]
+    return conv_general(
+        ct,
+        reverse(_swapped(w, groups), axes=tuple(range(2, x.ndim))),
+        strides=x_dilation,
+        padding=tuple(zip(befores, afters, strict=True)),
+        x_dilation=strides,
+        w_dilation=w_dilation,
+        groups=groups,
+    )
+
+
+def _pull_conv_w(ct, x, w, *, strides, padding, x_dilation, w_dilation, groups):
+    """Convolve x with the cotangent as kernel: examples are contracted, channels take their place."""
+    axes = _spatial(x, w, strides, padding, x_dilation, w_dilation)
+    afters = [a.out_dilated - a.x_dilated + a.w_dilated - a.before - 1 for a in axes]
+    n, space = x.shape[0], x.shape[2:]
+    channels = w.shape[1]
+    examples = x.reshape((n, groups, channels, *space))
+    examples = examples.transpose((2, 1, 0, *range(3, examples.ndim))).reshape((channels, groups * n, *space))
+    g = conv_general(
+        examples,
+        move_axis(ct, 1, 0),
+        strides=w_dilation,
+        padding=tuple([(a.before, after) for a, after in zip(axes, afters, strict=True)]),
+        x_dilation=x_dilation,
+        w_dilation=strides,
+        groups=groups,
+    )
+    return move_axis(g, 1, 0)
+
+
+def _batch_conv_general(args, dims, size, *, groups, **params):
+    """Fold the batch axis into the examples, the output features or the groups."""
+    x, w = args
+    on_x, on_w = dims
+    if on_w is None:
+        x = move_axis(x, on_x, 0)
+        x = x.reshape((size * x.shape[1], *x.shape[2:]))
+        out = conv_general(x, w, groups=groups, **params)
+        return out.reshape((size, out.shape[0] // size, *out.shape[1:])), 0
+    w = move_axis(w, on_w, 0)
+    features = w.shape[1] // groups
+    if on_x is None:
+        w = move_axis(w.reshape((size, groups, features, *w.shape[2:])), 0, 1)
+        w = w.reshape((groups * size * features, *w.shape[3:]))
+        out = conv_general(x, w, groups=groups, **params)
+        out = move_axis(out.reshape((out.shape[0], groups, size, features, *out.shape[2:])), 2, 0)
+        return out.reshape((size, out.shape[1], groups * features, *out.shape[4:])), 0
+    x = move_axis(x, on_x, 1)
+    x = x.reshape((x.shape[0], size * x.shape[2], *x.shape[3:]))
+    w = w.reshape((size * groups * features, *w.shape[2:]))
+    out = conv_general(x, w, groups=size * groups, **params)
+    return out.reshape((out.shape[0], size, groups * features, *out.shape[2:])), 1
+
+
+conv_general = bilinear(
+    "conv_general",
+    _conv_general,
+    type=_conv_type,
+    transpose=(_pull_conv_x, _pull_conv_w),
+    batch=_batch_conv_general,
+    gpu="conv.conv_general",
+    doc="Cross-correlation of x (N, C, spatial...) with kernels w (O, C / groups, spatial...) to (N, O, spatial...).",
+)

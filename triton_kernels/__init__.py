@@ -11,10 +11,15 @@ _HOMES = {
     "interpret": ".twin",
     "KernelAssertion": ".twin",
     "KernelMemoryError": ".twin",
+    "check_kernel": ".check",
+    "check_call": ".check",
+    "require_clean": ".check",
+    "Finding": ".check",
+    "KernelDefect": ".check",
     "compile_kernel": ".compile",
-    "CompiledReport": ".compile",
+    "compile_call": ".compile",
 }
-_MODULES = ("compile", "cross_entropy", "twin")
+_MODULES = ("check", "compile", "cross_entropy", "runtime", "twin")
 
 __all__ = [*_HOMES, *_MODULES]
 

@@ -37,12 +37,14 @@ class Bound:
     types: parameter name to type name ("*bf16", "i32", "constexpr", or a tuple of those).
     constexprs: path of a parameter (its position, and positions inside tuples) to its compile-time value.
     runtime: (name, value) of what is passed when the kernel runs, tuples flattened.
+    aligned: paths of pointers and integers that are multiples of 16, which the compiler may rely on.
     named: every argument by name, for a grid that is a function of them.
     """
 
     types: Mapping
     constexprs: Mapping
     runtime: list
+    aligned: list
     named: Mapping
 
 
@@ -59,14 +61,14 @@ def bind(parameters, args, meta, options=frozenset()):
         TypeError: an argument is missing, unknown, given twice, or of a kind a kernel cannot take.
     """
     named = _by_name(parameters, args, meta, options)
-    types, constexprs, runtime = {}, {}, []
+    bound = Bound({}, {}, [], [], named)
     for position, (name, is_constexpr, _) in enumerate(parameters):
         if is_constexpr:
-            types[name] = "constexpr"
-            constexprs[(position,)] = named[name]
+            bound.types[name] = "constexpr"
+            bound.constexprs[(position,)] = named[name]
         else:
-            types[name] = _describe(name, named[name], (position,), constexprs, runtime)
-    return Bound(types, constexprs, runtime, named)
+            bound.types[name] = _describe(name, named[name], (position,), bound)
+    return bound
 
 
 def type_name(name, value):
@@ -131,19 +133,32 @@ def _by_name(parameters, args, meta, options):
     return named
 
 
-def _describe(name, value, path, constexprs, runtime):
+def _describe(name, value, path, bound):
+    """Return the type of one argument and note where it goes."""
     if value is None:
-        constexprs[path] = None
+        bound.constexprs[path] = None
         return "constexpr"
     if isinstance(value, tuple):
-        return tuple(
-            _describe(f"{name}[{index}]", item, (*path, index), constexprs, runtime) for index, item in enumerate(value)
-        )
-    runtime.append((name, value))
+        return tuple(_describe(f"{name}[{index}]", item, (*path, index), bound) for index, item in enumerate(value))
+    bound.runtime.append((name, value))
+    if _is_aligned(value):
+        bound.aligned.append(path)
     if is_descriptor(value):
         base = type_name(f"{name}.base", array_of(value.base)).removeprefix("*")
         return f"tensordesc<{base}{list(value.block_shape)}>"
     return type_name(name, value)
+
+
+def _is_aligned(value):
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value % 16 == 0
+    return not isinstance(value, float) and not is_descriptor(value) and address_of(value) % 16 == 0
+
+
+def address_of(array):
+    """Return the address of an array's first element, on its own device."""
+    interface = getattr(array, "__cuda_array_interface__", None) or getattr(array, "__array_interface__", None)
+    return interface["data"][0] if interface else 1
 
 
 def is_descriptor(value):

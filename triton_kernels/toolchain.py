@@ -5,15 +5,29 @@ for a named target, with no GPU and no torch. What a new Triton release changes 
 """
 
 import re
+import subprocess
+import tempfile
 import threading
 
-from triton import JITFunction
+from triton import JITFunction, knobs
+from triton import __version__ as version
 from triton import compile as triton_compile
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from triton.runtime import Autotuner, Heuristics
+
+__all__ = [
+    "LAUNCH_OPTIONS",
+    "disassemble",
+    "gpu_target",
+    "parameters",
+    "to_binary",
+    "to_ttir",
+    "untuned",
+    "version",
+]
 
 # The frontend keeps process-wide state while it walks a kernel's source.
 _frontend_lock = threading.RLock()
@@ -38,11 +52,6 @@ def gpu_target(name):
     if re.fullmatch(r"gfx(1\w+)", name):
         return GPUTarget("hip", name, 32)
     raise ValueError(f"target: got {name!r}, expected a name such as 'sm_90' or 'gfx942'")
-
-
-def is_kernel(value):
-    """Say whether value is a `@triton.jit` function, tuned or not."""
-    return isinstance(value, (JITFunction, Autotuner, Heuristics))
 
 
 def untuned(kernel, arguments, meta):
@@ -71,11 +80,6 @@ def parameters(kernel):
     ]
 
 
-def source_of(kernel, signature, constexprs, attributes=None):
-    """Return Triton's compiler input for a kernel, its parameter types and its compile-time values."""
-    return ASTSource(kernel, signature, constexprs, attributes)
-
-
 def to_ttir(kernel, signature, constexprs, target, options):
     """Return the kernel's TTIR as text, before any optimisation.
 
@@ -93,7 +97,7 @@ def to_ttir(kernel, signature, constexprs, target, options):
     ir.load_dialects(context)
     backend.load_dialects(context)
     with _frontend_lock:
-        module = source_of(kernel, signature, constexprs).make_ir(
+        module = ASTSource(kernel, signature, constexprs).make_ir(
             device, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context
         )
         return str(module)
@@ -103,5 +107,14 @@ def to_binary(kernel, signature, constexprs, target, options, attributes=None):
     """Compile a kernel for a target and return Triton's compiled kernel (`asm`, `metadata`); needs no GPU."""
     with _frontend_lock:
         return triton_compile(
-            source_of(kernel, signature, constexprs, attributes), target=gpu_target(target), options=dict(options)
+            ASTSource(kernel, signature, constexprs, attributes), target=gpu_target(target), options=dict(options)
         )
+
+
+def disassemble(cubin):
+    """Return a CUDA binary's resource usage and instructions as text, by the disassembler in Triton's wheel."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [knobs.nvidia.cuobjdump.path, "-res-usage", "-sass", file.name]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -6,7 +6,7 @@ compile does not interpret either, nothing in Triton is patched, no environment 
 interpret and compile at the same time.
 """
 
-from .launch import KernelAssertion, interpret, source_text
-from .memory import KernelMemoryError, Memory
+from .launch import interpret, source_text
+from .memory import KernelAssertion, KernelMemoryError, Memory
 
 __all__ = ["interpret", "source_text", "KernelAssertion", "KernelMemoryError", "Memory"]

@@ -24,10 +24,6 @@ _programs = WeakKeyDictionary()
 _programs_lock = threading.Lock()
 
 
-class KernelAssertion(AssertionError):
-    """A `tl.device_assert`, `tl.assume` or overflow check of an interpreted kernel does not hold."""
-
-
 class Machine:
     """What a program can ask for while it runs: its place in the grid, memory, print and assert."""
 
@@ -50,9 +46,9 @@ class Machine:
         return self.grid[axis]
 
     def require(self, condition, message, source):
-        """Raise KernelAssertion unless condition holds in every lane."""
+        """Fail unless condition holds in every lane."""
         if not np.all(condition):
-            raise KernelAssertion(f"{message} in program {self.memory.program}{f' ({source})' if source else ''}")
+            self.memory.fail(message, source)
 
     def show(self, prefix, *values):
         """Print what `tl.device_print` prints."""
@@ -76,6 +72,14 @@ def interpret(kernel, grid, *args, programs=None, memory=None, sanitize_overflow
         KernelMemoryError: the kernel touched memory outside its arguments.
         KernelAssertion: a device_assert of the kernel failed.
         NotImplementedError: the kernel uses an operation the twin does not know.
+
+    >>> import numpy as np
+    >>> from fgrad.triton_kernels import interpret
+    >>> from fgrad.triton_kernels.tiling import fill_kernel
+    >>> out = np.zeros(6, np.float32)
+    >>> interpret(fill_kernel, 2, out, 5, 1.5, BLOCK=4)
+    >>> out
+    array([1.5, 1.5, 1.5, 1.5, 1.5, 0. ], dtype=float32)
     """
     kernel, meta = toolchain.untuned(kernel, args, meta)
     bound = bind(toolchain.parameters(kernel), args, meta, toolchain.LAUNCH_OPTIONS)

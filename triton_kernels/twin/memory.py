@@ -16,11 +16,16 @@ class KernelMemoryError(Exception):
     """A kernel touched memory that no argument owns, or in a way the hardware refuses."""
 
 
+class KernelAssertion(AssertionError):
+    """A `tl.device_assert`, `tl.assume` or overflow check of an interpreted kernel does not hold."""
+
+
 class Buffer:
     """One array argument: where it lies in the kernel's addresses, and its bytes.
 
-    `flat` are all bytes between the first and the last element; `inside` marks those that belong to an element where a
-    strided view has gaps, and is None where it has none.
+    `address` is the kernel's address of the first element, `low` that of the lowest byte, `process_low` where that
+    byte truly lies. `flat` are all bytes between the first and the last element; `inside` marks those that belong to
+    an element where a strided view has gaps, and is None where it has none.
     """
 
     def __init__(self, name, array, region):
@@ -31,6 +36,7 @@ class Buffer:
         # Keep the true alignment: it decides which accesses the hardware would refuse.
         self.address = (region << _REGION_BITS) + _MIDDLE + first % 256
         self.low = self.address - (first - low)
+        self.process_low = low
         self.flat = _bytes(array, low, high)
         self.inside = None if array.size * array.itemsize == high - low else _element_bytes(array, low, high)
 
@@ -75,7 +81,7 @@ def _element_bytes(array, low, high):
 
 
 class Memory:
-    """The buffers of one launch, and every access to them."""
+    """The buffers of one launch, and every access to them; a checker overrides what stands under "Notes"."""
 
     def __init__(self):
         self.buffers = {}
@@ -92,13 +98,13 @@ class Memory:
         """Return the values at the pointers; lanes that are masked off give `other`, or an undefined value."""
         pointers = np.asarray(pointers)
         if other is None:
-            result = np.empty(pointers.shape, dtype) if mask is None else undefined(pointers.shape, dtype).copy()
+            result = np.empty(pointers.shape, dtype) if mask is None else self.undefined(pointers.shape, dtype)
         else:
             result = np.array(np.broadcast_to(other, pointers.shape), dtype)
         for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "load", source):
             elements, lead = buffer.typed(dtype)
             result[lanes] = elements[(offsets - lead) // dtype.itemsize]
-            self.loaded(buffer, offsets, dtype.itemsize)
+            self.loaded(buffer, offsets, dtype)
         return result[()]
 
     def store(self, pointers, values, mask, dtype, source):
@@ -107,8 +113,8 @@ class Memory:
         values = np.broadcast_to(values, pointers.shape)
         for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "store", source):
             elements, lead = buffer.typed(dtype)
+            self.storing(buffer, offsets, values[lanes])
             elements[(offsets - lead) // dtype.itemsize] = values[lanes]
-            self.stored(buffer, offsets, dtype.itemsize)
 
     def atomic(self, kind, pointers, values, mask, dtype, source):
         """Read, combine and write back one lane after the other; return what was there before each."""
@@ -119,8 +125,8 @@ class Memory:
         for buffer, offsets, lanes in self._accesses(pointers, mask, dtype, "atomic", source):
             elements, lead = buffer.typed(dtype)
             indices = (offsets - lead) // dtype.itemsize
+            self.updating(buffer, offsets, dtype)
             before[lanes] = _in_turn(elements, indices, values[lanes], combine)
-            self.updated(buffer, offsets, dtype.itemsize)
         return before[()]
 
     def compare_and_swap(self, pointers, expected, values, dtype, source):
@@ -131,22 +137,35 @@ class Memory:
         for buffer, offsets, lanes in self._accesses(pointers, None, dtype, "atomic", source):
             elements, lead = buffer.typed(dtype)
             indices = (offsets - lead) // dtype.itemsize
-            swap = lambda old, pair: np.where(old == pair[..., 0], pair[..., 1], old)  # noqa: E731
-            before[lanes] = _in_turn(elements, indices, pairs[lanes], swap)
-            self.updated(buffer, offsets, dtype.itemsize)
+            self.updating(buffer, offsets, dtype)
+            before[lanes] = _in_turn(elements, indices, pairs[lanes], _swap)
         return before[()]
 
-    def loaded(self, buffer, offsets, width):
-        """Take note of a load; for checkers."""
+    # Notes
 
-    def stored(self, buffer, offsets, width):
-        """Take note of a store; for checkers."""
+    def undefined(self, shape, dtype):
+        """Return what a lane of a masked load without `other` reads."""
+        return undefined(shape, dtype).copy()
 
-    def updated(self, buffer, offsets, width):
-        """Take note of an atomic access; for checkers."""
+    def loaded(self, buffer, offsets, dtype):
+        """Take note of a load."""
 
-    def refuse(self, action, buffer, message):
-        """Raise for an access the hardware would refuse; a checker may note it instead.
+    def storing(self, buffer, offsets, values):
+        """Take note of values about to be stored."""
+
+    def updating(self, buffer, offsets, dtype):
+        """Take note of an atomic access about to happen."""
+
+    def fail(self, message, source):
+        """Raise for an assertion of the kernel that does not hold.
+
+        Raises:
+            KernelAssertion: always.
+        """
+        raise KernelAssertion(f"{message} in program {self.program}{f' ({source})' if source else ''}")
+
+    def refuse(self, action, buffer, message, offset=None):
+        """Raise for an access the hardware would refuse.
 
         Raises:
             KernelMemoryError: always.
@@ -189,12 +208,14 @@ class Memory:
         outside = buffer.outside(offsets, dtype.itemsize)
         if not outside.any():
             return None
-        where = buffer.index_of(offsets[outside].flat[0])
+        offset = offsets[outside].flat[0]
+        where = buffer.index_of(offset)
         self.refuse(
             action,
             buffer,
             f"element {where} is outside: the array has {buffer.array.size} elements, "
             f"shape {buffer.array.shape}, strides {tuple(s // buffer.dtype.itemsize for s in buffer.array.strides)}",
+            offset,
         )
         return outside
 
@@ -210,6 +231,11 @@ def _in_turn(elements, indices, values, combine):
         before[lane] = elements[index]
         elements[index] = combine(elements[index], values[lane])
     return before
+
+
+def _swap(old, pair):
+    """Return the new value where old is the expected one; pair holds (expected, new) in its last axis."""
+    return np.where(old == pair[..., 0], pair[..., 1], old)
 
 
 def _as_unsigned(op):

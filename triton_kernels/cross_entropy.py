@@ -1,0 +1,199 @@
+"""Softmax cross-entropy of rows of logits: the loss of each row, and the gradient of the logits.
+
+For a row x with label y the loss is lse(x) - x[y], where lse is the logarithm of the sum of exponentials; with label
+smoothing e it is lse(x) - (1 - e) x[y] - e mean(x) (Szegedy et al., 2016, section 7).
+
+What is decided here: rows labelled `ignore_index` have loss and gradient 0, whatever they hold. A label that is no
+column gives NaN. A label whose logit is -inf has loss +inf, also in a row of nothing but -inf, and a finite gradient.
+NaN in a row gives NaN.
+"""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from .runtime import empty, launch, strides
+from .tiling import (
+    MINUS_INFINITY,
+    accumulator,
+    accumulator_dtype,
+    along,
+    block_for,
+    finite_shift,
+    row_of_program,
+    warps_for,
+)
+
+_LARGEST_BLOCK = 4096
+
+
+@triton.jit
+def forward_kernel(
+    logits,
+    labels,
+    losses,
+    lse,
+    columns,
+    logits_row,
+    logits_column,
+    labels_row,
+    ignore_index,
+    SMOOTHING: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a row: the logarithm of the sum of exponentials in one pass over blocks, then the loss."""
+    row = row_of_program()
+    logits += row * logits_row
+    largest = tl.full((), MINUS_INFINITY, ACCUMULATOR)
+    total = tl.zeros((), ACCUMULATOR)
+    plain_sum = tl.zeros((), ACCUMULATOR)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK).to(tl.int64)
+        mask = at < columns
+        x = tl.load(logits + along(at, logits_column), mask=mask, other=MINUS_INFINITY).to(ACCUMULATOR)
+        new_largest = tl.maximum(largest, tl.max(x, 0))
+        shift = finite_shift(new_largest)
+        total = total * tl.exp(largest - shift) + tl.sum(tl.exp(x - shift), 0)
+        largest = new_largest
+        if SMOOTHING > 0:
+            plain_sum += tl.sum(tl.where(mask, x, 0.0), 0)
+    log_total = finite_shift(largest) + tl.log(total)
+    label = tl.load(labels + along(row, labels_row)).to(tl.int64)
+    is_column = (label >= 0) & (label < columns)
+    target = tl.load(logits + along(label, logits_column), mask=is_column, other=0.0).to(ACCUMULATOR)
+    loss = tl.where(target == MINUS_INFINITY, -MINUS_INFINITY, log_total - target)
+    if SMOOTHING > 0:
+        loss = (1 - SMOOTHING) * loss + SMOOTHING * (log_total - plain_sum / columns.to(ACCUMULATOR))
+    loss = tl.where(is_column, loss, float("nan"))
+    tl.store(losses + row, tl.where(label == ignore_index, 0.0, loss))
+    tl.store(lse + row, log_total)
+
+
+@triton.jit
+def backward_kernel(
+    ct,
+    logits,
+    labels,
+    lse,
+    dlogits,
+    columns,
+    ct_row,
+    logits_row,
+    logits_column,
+    labels_row,
+    lse_row,
+    ignore_index,
+    SMOOTHING: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a block of a row: the cotangent times (softmax - target distribution)."""
+    blocks = tl.cdiv(columns, BLOCK)
+    program = row_of_program()
+    row = program // blocks
+    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    mask = at < columns
+    x = tl.load(logits + row * logits_row + along(at, logits_column), mask=mask, other=MINUS_INFINITY).to(ACCUMULATOR)
+    probability = tl.exp(x - finite_shift(tl.load(lse + along(row, lse_row)).to(ACCUMULATOR)))
+    label = tl.load(labels + along(row, labels_row)).to(tl.int64)
+    target = tl.where(at == label, tl.full((), 1.0 - SMOOTHING, ACCUMULATOR), 0.0)
+    if SMOOTHING > 0:
+        target += SMOOTHING / columns.to(ACCUMULATOR)
+    gradient = tl.load(ct + along(row, ct_row)).to(ACCUMULATOR) * (probability - target)
+    gradient = tl.where((label >= 0) & (label < columns), gradient, float("nan"))
+    gradient = tl.where(label == ignore_index, 0.0, gradient)
+    tl.store(dlogits + row * columns + at, gradient, mask=mask)
+
+
+def cross_entropy_forward(logits, labels, *, ignore_index=-100, label_smoothing=0.0):
+    """Return the loss of each row, and the logarithm of each row's sum of exponentials.
+
+    Args:
+        logits: (rows, columns), floating, any strides.
+        labels: (rows,), integers in [0, columns), or `ignore_index` for rows that do not count.
+        ignore_index: the label of rows whose loss is 0.
+        label_smoothing: weight of the uniform distribution in the target, in [0, 1).
+
+    Returns:
+        (losses, lse), each (rows,), float64 for float64 logits and float32 otherwise.
+
+    Raises:
+        ValueError: shapes do not match, or label_smoothing is out of range.
+        TypeError: logits are not floating or labels are not integers.
+
+    >>> import numpy as np
+    >>> losses, lse = cross_entropy_forward(np.zeros((2, 4), np.float32), np.array([1, 3]))
+    >>> losses.round(4)
+    array([1.3863, 1.3863], dtype=float32)
+    """
+    rows, columns = _check(logits, labels, label_smoothing)
+    dtype = accumulator_dtype(logits.dtype)
+    losses, lse = empty(logits, (rows,), dtype), empty(logits, (rows,), dtype)
+    block = block_for(columns, _LARGEST_BLOCK)
+    launch(
+        forward_kernel,
+        (rows,),
+        *(logits, labels, losses, lse),
+        *(columns, *strides(logits), *strides(labels), ignore_index),
+        SMOOTHING=float(label_smoothing),
+        ACCUMULATOR=accumulator(logits.dtype),
+        BLOCK=block,
+        num_warps=warps_for(block),
+    )
+    return losses, lse
+
+
+def cross_entropy_backward(ct, logits, labels, lse, *, ignore_index=-100, label_smoothing=0.0):
+    """Return the gradient of the logits for a cotangent of the losses.
+
+    Args:
+        ct: (rows,), the cotangent of each row's loss; any strides, 0 included.
+        logits, labels, ignore_index, label_smoothing: as given to `cross_entropy_forward`.
+        lse: what `cross_entropy_forward` returned.
+
+    Returns:
+        A new array of the logits' shape and dtype.
+
+    Raises:
+        ValueError: shapes do not match, or label_smoothing is out of range.
+        TypeError: logits are not floating or labels are not integers.
+
+    >>> import numpy as np
+    >>> logits, labels = np.zeros((1, 4), np.float32), np.array([1])
+    >>> losses, lse = cross_entropy_forward(logits, labels)
+    >>> cross_entropy_backward(np.ones(1, np.float32), logits, labels, lse)
+    array([[ 0.25, -0.75,  0.25,  0.25]], dtype=float32)
+    """
+    rows, columns = _check(logits, labels, label_smoothing)
+    for name, array in (("ct", ct), ("lse", lse)):
+        if array.shape != (rows,):
+            raise ValueError(f"{name}: got shape {array.shape}, expected {(rows,)}")
+    dlogits = empty(logits, (rows, columns), logits.dtype)
+    block = block_for(columns, _LARGEST_BLOCK)
+    launch(
+        backward_kernel,
+        (rows * triton.cdiv(columns, block),),
+        *(ct, logits, labels, lse, dlogits),
+        *(columns, *strides(ct), *strides(logits), *strides(labels), *strides(lse), ignore_index),
+        SMOOTHING=float(label_smoothing),
+        ACCUMULATOR=accumulator(logits.dtype),
+        BLOCK=block,
+        num_warps=warps_for(block),
+    )
+    return dlogits
+
+
+def _check(logits, labels, label_smoothing):
+    """Return (rows, columns) of arguments that fit."""
+    if logits.ndim != 2:
+        raise ValueError(f"logits: got shape {logits.shape}, expected (rows, columns)")
+    if labels.shape != logits.shape[:1]:
+        raise ValueError(f"labels: got shape {labels.shape}, expected {logits.shape[:1]}")
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise TypeError(f"labels: got {labels.dtype}, expected integers")
+    if logits.dtype.kind not in "fV":
+        raise TypeError(f"logits: got {logits.dtype}, expected a floating type")
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing: got {label_smoothing}, expected a number in [0, 1)")
+    return logits.shape

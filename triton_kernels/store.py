@@ -1,0 +1,38 @@
+"""Small results kept between runs: JSON files in a cache directory, safe to share between processes."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+
+def directory():
+    """Return the cache directory: $FGRAD_CACHE_DIR, or a folder in the user's cache on this machine."""
+    root = (
+        os.environ.get("FGRAD_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fgrad"
+    )
+    return Path(root)
+
+
+def remembered(key, compute):
+    """Return the stored JSON value of a key, or compute and store it.
+
+    A file appears whole or not at all, so that processes that compute the same key do not disturb each other. Where
+    the directory cannot be written, the value is computed every time.
+    """
+    path = directory() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text())
+    value = compute()
+    with contextlib.suppress(OSError):
+        _write_whole(path, json.dumps(value))
+    return value
+
+
+def _write_whole(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    os.replace(file.name, path)

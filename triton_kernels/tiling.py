@@ -1,0 +1,55 @@
+"""How kernels cut their work: block sizes, warps, accumulator types, and the pieces kernels share on the device."""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+MINUS_INFINITY = tl.constexpr(-float("inf"))
+
+
+def block_for(size, largest):
+    """Return the power of two that covers size elements, at most `largest`."""
+    return min(triton.next_power_of_2(max(1, size)), largest)
+
+
+def warps_for(block):
+    """Return the warps of a program that works on rows of `block` elements: 256 to 512 elements a warp, 16 at most."""
+    return max(1, min(16, block // 256))
+
+
+def accumulator(dtype):
+    """Return Triton's type for arithmetic on a dtype: float64 stays, everything else is done in float32."""
+    return tl.float64 if dtype == np.float64 else tl.float32
+
+
+def accumulator_dtype(dtype):
+    """Return the NumPy dtype of `accumulator(dtype)`."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+@triton.jit
+def row_of_program():
+    """Return the program's row as int64, so that offsets into large arrays do not wrap."""
+    return tl.program_id(0).to(tl.int64)
+
+
+@triton.jit
+def along(index, stride):
+    """Return the offset of an index along an array's last axis; a stride of None means 1."""
+    if stride is None:
+        return index
+    else:
+        return index * stride
+
+
+@triton.jit
+def finite_shift(largest):
+    """Return what to subtract before exponentials: the largest entry, or 0 where every entry is -inf."""
+    return tl.where(largest == MINUS_INFINITY, 0.0, largest)
+
+
+@triton.jit
+def fill_kernel(out, size, value, BLOCK: tl.constexpr):
+    """Write one value to all elements of a packed array; one program a block."""
+    at = row_of_program() * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, value, mask=at < size)

@@ -23,19 +23,24 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive, register, type_of
+from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive, register
 
 Rule = Callable[..., Any]
 
 
 class Gate:
-    """A partial derivative that is 0 wherever `mask` is False, whatever the cotangent there (inf, nan)."""
+    """A partial derivative that is `factor` where `mask` holds and `otherwise` elsewhere.
 
-    __slots__ = ("mask", "factor")
+    A choice, never a product: what is not chosen has no effect, whatever the cotangent there (inf, nan). Both may be
+    partial derivatives of any form, gates included.
+    """
 
-    def __init__(self, mask: Rule, factor: Rule | float = 1):
+    __slots__ = ("factor", "mask", "otherwise")
+
+    def __init__(self, mask: Rule, factor: Any = 1, otherwise: Any = 0):
         self.mask = mask
         self.factor = factor
+        self.otherwise = otherwise
 
 
 gate = Gate
@@ -46,8 +51,8 @@ class Plan:
 
     `active`: the inputs that are differentiated. `saves`: what to keep, as input position i or output ~k;
     `foreign`: the places in `saves` that hold inputs which are not differentiated (a user may still write to
-    those). `typed`: inputs (i) and outputs (~k) whose ArrayTypes are kept; None for elementwise primitives, which keep the
-    types of active inputs and of the output only if they differ.
+    those). `typed`: inputs (i) and outputs (~k) whose ArrayTypes are kept; None for elementwise primitives, which keep
+    the types of active inputs and of the output only if they differ.
 
         pull(saved, types, params, ct) -> cotangents of the active inputs
         push(saved, types, params, tangents of the active inputs) -> tangent of the output
@@ -269,13 +274,20 @@ def elementwise(
 def _partial(w: _Writer, partial: Any, ct: str) -> str:
     """Return the source of `ct` times a partial derivative."""
     if isinstance(partial, Gate):
-        inner = _partial(w, partial.factor, ct)
-        return f"{w.name(np.where)}({w.call(partial.mask, {})}, {inner}, 0)"
+        branches = _partial(w, partial.factor, ct), _partial(w, partial.otherwise, ct)
+        return f"{w.name(_choose)}({w.call(partial.mask, {})}, {', '.join(branches)})"
     if callable(partial):
         return f"{ct} * {w.call(partial, {})}"
-    if partial == 1:
-        return ct
+    if partial == 0 or partial == 1:
+        return ct if partial else "0"
     return f"-{ct}" if partial == -1 else f"{ct} * {partial!r}"
+
+
+def _choose(mask: Any, x: Any, y: Any) -> Any:
+    """Return x where `mask` holds, else y; at once if it is a Python bool, as exponents that are numbers make it."""
+    if mask is True:
+        return x
+    return np.where(mask, x, y)
 
 
 def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
@@ -474,11 +486,11 @@ def differential(
     gpu: str | None = None,
     doc: str = "",
 ) -> Primitive:
-    """Declare a primitive by a tangent rule, linear in `t`, for its first input, or a tuple of rules (None: no derivative).
+    """Declare a primitive by a tangent rule, linear in `t`, for its first input, or a tuple of them (None: no derivative).
 
     A primitive of several outputs returns a tuple of tangents (None for an integer output). The pull is the
-    transpose of the rule, unless `pull` (per input, like `jvp`) is given; with several outputs it gets `ct` as a tuple of
-    arrays.
+    transpose of the rule, unless `pull` (per input, like `jvp`) is given; with several outputs it gets `ct` as a tuple
+    of arrays.
     """
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     pulls = pull if isinstance(pull, tuple) else (pull,) * len(jvps)

@@ -1,7 +1,9 @@
-"""Elementwise primitives: arithmetic, comparison, logic, exponentials, trigonometry, rounding, complex parts.
+"""Elementwise primitives: arithmetic, comparison, logic, rounding, choice, exponentials, trigonometry.
 
 These broadcast and promote as NumPy's ufuncs do. Those that stand for Python's operators take Python's own operator
-as implementation, so that Python numbers among themselves stay Python numbers.
+as implementation, so that Python numbers among themselves stay Python numbers; rules therefore divide and raise by
+primitives, which give inf and nan where Python would raise. A partial must not be of a wider dtype than the output:
+what it computes of a Python number has to stay one (see `_weak`). Complex parts and moduli are in `complex.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +13,12 @@ import operator
 
 import numpy as np
 
+from fgrad.core import PYTHON_SCALARS
 from fgrad.kinds import constant, elementwise, gate
-
-# ------------------------------------------------------------------------------------------------- arithmetic
 
 
 def _python_safe(python, ufunc):
-    """Return an operator that gives inf and nan on Python numbers as NumPy does, in place of an exception."""
+    """Return an operator that gives on Python numbers what NumPy gives: inf and nan in place of an exception."""
 
     def safe(x, y):
         try:
@@ -28,47 +29,14 @@ def _python_safe(python, ufunc):
     return safe
 
 
-add = elementwise("add", operator.add, d=(1, 1), operator=True, gpu="x + y")
-sub = elementwise("sub", operator.sub, d=(1, -1), operator=True, gpu="x - y")
-mul = elementwise("mul", operator.mul, d=(lambda y: y, lambda x: x), operator=True, gpu="x * y")
-neg = elementwise("neg", operator.neg, d=-1, operator=True, gpu="-x")
-div = elementwise(
-    "div",
-    _python_safe(operator.truediv, np.true_divide),
-    d=(lambda y: 1 / y, lambda y, out: -out / y),
-    operator=True,
-    gpu="x / y",
-)
-reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda out: -out * out, gpu="1 / x")
-square = elementwise("square", np.square, d=lambda x: 2 * x, gpu="x * x")
+def _weak(f, x):
+    """Return `f(x)`; of a Python number as a Python number, so that it gives way to the dtype of arrays."""
+    y = f(x)
+    return y.item() if x.__class__ in PYTHON_SCALARS else y
 
 
-def _less_one(y):
-    """Return y - 1, with 1 in place of -1, so that the unused power of a zero exponent is finite to any order."""
-    if y.__class__ is int or y.__class__ is float:
-        return y - 1 if y else 1
-    return select(y == 0, 1, y - 1)
+# ---------------------------------------------------------------------------------- comparison, logic, integers
 
-
-def _safe_base(x, y):
-    """Return x with 1 in place of 0 where 0**y has derivative 0 by y, so that the unused logarithm is finite."""
-    return select((x == 0) & (y >= 0), 1, x)
-
-
-pow = elementwise(
-    "pow",
-    _python_safe(operator.pow, np.power),
-    d=(
-        gate(lambda y: y != 0, lambda x, y: y * pow(x, _less_one(y))),
-        gate(lambda x, y: (x != 0) | (y < 0), lambda x, y, out: out * log(_safe_base(x, y))),
-    ),
-    operator=True,
-    gpu="libdevice.pow(x, y)",
-)
-
-# ---------------------------------------------------------------------- constant: comparison, logic, rounding
-
-floor_divide = constant("floor_divide", _python_safe(operator.floordiv, np.floor_divide), operator=True, gpu="x // y")
 eq = constant("eq", operator.eq, operator=True, gpu="x == y")
 ne = constant("ne", operator.ne, operator=True, gpu="x != y")
 lt = constant("lt", operator.lt, operator=True, gpu="x < y")
@@ -81,69 +49,366 @@ bitwise_xor = constant("bitwise_xor", operator.xor, operator=True, gpu="x ^ y")
 left_shift = constant("left_shift", operator.lshift, operator=True, gpu="x << y")
 right_shift = constant("right_shift", operator.rshift, operator=True, gpu="x >> y")
 invert = constant("invert", operator.invert, operator=True, gpu="~x")
+bitwise_count = constant("bitwise_count", np.bitwise_count, gpu="libdevice.popc(x)", doc="How many bits of |x| are 1.")
+logical_and = constant("logical_and", np.logical_and, gpu="(x != 0) & (y != 0)")
+logical_or = constant("logical_or", np.logical_or, gpu="(x != 0) | (y != 0)")
+logical_xor = constant("logical_xor", np.logical_xor, gpu="(x != 0) != (y != 0)")
 logical_not = constant("logical_not", np.logical_not, gpu="x == 0")
-sign = constant("sign", np.sign, gpu="tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))")
+gcd = constant("gcd", np.gcd, gpu="integer.gcd", doc="Greatest common divisor.")
+lcm = constant("lcm", np.lcm, gpu="integer.lcm", doc="Least common multiple.")
+
+# ------------------------------------------------------------------------------------------ rounding and bits
+
+sign = constant(
+    "sign",
+    np.sign,
+    gpu="tl.where(x > 0, 1, tl.where(x < 0, -1, x))",
+    doc="-1, 0 or 1; NaN of NaN. For complex numbers see complex_sign.",
+)
 floor = constant("floor", np.floor, gpu="tl.floor(x)")
 ceil = constant("ceil", np.ceil, gpu="tl.ceil(x)")
 trunc = constant("trunc", np.trunc, gpu="libdevice.trunc(x)")
-rint = constant("rint", np.rint, gpu="libdevice.rint(x)")
+rint = constant("rint", np.rint, gpu="libdevice.rint(x)", doc="Round to the nearest integer, halves to even.")
 isnan = constant("isnan", np.isnan, gpu="x != x")
-isinf = constant("isinf", np.isinf, gpu="libdevice.isinf(x)")
-isfinite = constant("isfinite", np.isfinite, gpu="libdevice.isfinited(x)")
+isinf = constant("isinf", np.isinf, gpu="tl.abs(x) == float('inf')")
+isfinite = constant("isfinite", np.isfinite, gpu="tl.abs(x) < float('inf')")
+signbit = constant("signbit", np.signbit, gpu="libdevice.signbit(x) != 0", doc="Whether x is negative, -0.0 included.")
+nextafter = constant("nextafter", np.nextafter, gpu="libdevice.nextafter(x, y)", doc="The number after x towards y.")
 
+# ------------------------------------------------------------------------------------------- choice and extremes
+
+select = elementwise(
+    "select",
+    np.where,
+    d=(None, gate(lambda x: x), gate(lambda x: x, 0, 1)),
+    gpu="tl.where(x, y, z)",
+    doc="y where x is True, else z.",
+)
+max = elementwise(
+    "max",
+    np.maximum,
+    d=(
+        gate(lambda x, y: x >= y, gate(lambda x, y: x == y, 0.5, 1)),
+        gate(lambda x, y: y >= x, gate(lambda x, y: x == y, 0.5, 1)),
+    ),
+    gpu="tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)",
+    doc="The larger of x and y, NaN if one is; ties share the derivative.",
+)
+min = elementwise(
+    "min",
+    np.minimum,
+    d=(
+        gate(lambda x, y: x <= y, gate(lambda x, y: x == y, 0.5, 1)),
+        gate(lambda x, y: y <= x, gate(lambda x, y: x == y, 0.5, 1)),
+    ),
+    gpu="tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)",
+    doc="The smaller of x and y, NaN if one is; ties share the derivative.",
+)
+clamp = elementwise(
+    "clamp",
+    lambda x, lo, hi: np.clip(x, lo, hi),
+    d=(
+        gate(lambda x, lo, hi: (lo <= x) & (x <= hi)),
+        gate(lambda x, lo, hi: (x < lo) & (lo <= hi)),
+        gate(lambda x, lo, hi: (x > hi) | (lo > hi)),
+    ),
+    gpu="tl.minimum(tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL), z, propagate_nan=tl.PropagateNan.ALL)",
+    doc="x between lo and hi; at the bounds the derivative goes to x, outside to the bound.",
+)
+relu = elementwise(
+    "relu",
+    lambda x: np.maximum(x, 0),
+    d=gate(lambda out: out > 0),
+    gpu="tl.maximum(x, 0, propagate_nan=tl.PropagateNan.ALL)",
+    doc="max(x, 0), with derivative 0 at 0.",
+)
+heaviside = elementwise(
+    "heaviside",
+    np.heaviside,
+    d=(None, gate(lambda x: x == 0)),
+    gpu="tl.where(x == 0, y, tl.where(x > 0, 1, tl.where(x < 0, 0, x)))",
+    doc="0 for negative x, 1 for positive x, y for zero.",
+)
+
+# ------------------------------------------------------------------------------------------------- arithmetic
+
+add = elementwise("add", operator.add, d=(1, 1), operator=True, gpu="x + y")
+sub = elementwise("sub", operator.sub, d=(1, -1), operator=True, gpu="x - y")
+mul = elementwise("mul", operator.mul, d=(lambda y: y, lambda x: x), operator=True, gpu="x * y")
+neg = elementwise("neg", operator.neg, d=-1, operator=True, gpu="-x")
+div = elementwise(
+    "div",
+    _python_safe(operator.truediv, np.true_divide),
+    d=(lambda y: div(1, y), lambda y, out: -div(out, y)),
+    operator=True,
+    gpu="x / y",
+)
+reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda out: -out * out, gpu="1 / x")
+square = elementwise("square", np.square, d=lambda x: 2 * x, gpu="x * x")
+abs = elementwise(
+    "abs",
+    operator.abs,
+    d=lambda x: _weak(sign, x),
+    operator=True,
+    gpu="tl.abs(x)",
+    doc="|x| of a real x, with derivative 0 at 0. For complex numbers see complex_abs.",
+)
+copysign = elementwise(
+    "copysign",
+    np.copysign,
+    d=(lambda x, out: _weak(sign, x) * sign(out), None),
+    gpu="libdevice.copysign(x, y)",
+    doc="|x| with the sign of y.",
+)
+floor_divide = constant(
+    "floor_divide", _python_safe(operator.floordiv, np.floor_divide), operator=True, gpu="tl.floor(x / y)"
+)
 rem = elementwise(
     "rem",
     _python_safe(operator.mod, np.remainder),
     d=(1, lambda x, y: -floor_divide(x, y)),
     operator=True,
+    gpu="tl.where((x % y != 0) & ((x % y < 0) != (y < 0)), x % y + y, x % y)",
+    doc="Remainder with the sign of the divisor y, as Python's %.",
+)
+fmod = elementwise(
+    "fmod",
+    np.fmod,
+    d=(1, lambda x, y, out: -rint(div(x - out, y))),
     gpu="x % y",
-    doc="Remainder with the sign of the divisor, as Python's %.",
+    doc="Remainder with the sign of the dividend x, as C's fmod.",
+)
+ldexp = elementwise(
+    "ldexp",
+    np.ldexp,
+    d=(lambda y, out: exp2(y).astype(out.dtype), None),
+    gpu="libdevice.ldexp(x, y)",
+    doc="x * 2**y for integers y.",
+)
+deg2rad = elementwise("deg2rad", np.deg2rad, d=math.pi / 180, gpu="x * 0.017453292519943295")
+rad2deg = elementwise("rad2deg", np.rad2deg, d=180 / math.pi, gpu="x * 57.29577951308232")
+
+# ----------------------------------------------------------------------------------------------------- powers
+
+
+def _power(x, y):
+    """Return x ** y, of Python numbers too as NumPy has it: NaN, not a complex number, for (-8.0) ** 0.5."""
+    try:
+        out = x**y
+    except (ZeroDivisionError, OverflowError):
+        return np.power(x, y).item()
+    if out.__class__ is complex and x.__class__ is not complex and y.__class__ is not complex:
+        return np.power(x, y).item()
+    return out
+
+
+def _is_whole(y):
+    """Return whether an exponent is a Python number or of integers, and so not differentiated itself."""
+    return y.__class__ in PYTHON_SCALARS or y.dtype.kind in "biu"
+
+
+def _has_slope(x, y):
+    """Return where x**y depends on x: everywhere but for y = 0. A y that varies leaves out the point (0, 0) alone."""
+    return y != 0 if _is_whole(y) else (y != 0) | (x != 0)
+
+
+def _less_one(x, y):
+    """Return y - 1, but 1 where the slope is not wanted, so that the unused power is finite to any order."""
+    if y.__class__ in PYTHON_SCALARS:
+        return y - 1 if y else 1
+    return select(_has_slope(x, y), y - 1, 1)
+
+
+def _real(x):
+    """Return the real part of a number that is often real."""
+    return x.real if x.__class__ is complex or x.__class__ not in PYTHON_SCALARS and x.dtype.kind == "c" else x
+
+
+def _is_smooth(x, y):
+    """Return where x**y has a logarithmic slope along y: not at x = 0, where the power is constant for positive y."""
+    if x.__class__ in PYTHON_SCALARS and x:
+        return True
+    return (x != 0) | (_real(y) < 0)
+
+
+def _log_base(x, y):
+    """Return log(x), of a finite number where the slope is not wanted."""
+    if x.__class__ in PYTHON_SCALARS:
+        return _weak(log, x) if x else log(select(_is_smooth(x, y), x, 1)).astype(y.dtype)
+    return log(select(_is_smooth(x, y), x, 1))
+
+
+pow = elementwise(
+    "pow",
+    _power,
+    d=(
+        gate(_has_slope, lambda x, y: y * pow(x, _less_one(x, y))),
+        gate(_is_smooth, lambda x, y, out: out * _log_base(x, y)),
+    ),
+    operator=True,
+    gpu="libdevice.pow(x, y)",
+    doc="x ** y. x**0 has derivative 0 by x, 0**y has derivative 0 by y ≥ 0, to any order.",
+)
+sqrt = elementwise("sqrt", np.sqrt, d=lambda out: 0.5 / out, gpu="tl.sqrt_rn(x)")
+rsqrt = elementwise(
+    "rsqrt", lambda x: 1 / np.sqrt(x), d=lambda out: -0.5 * out * out * out, gpu="tl.rsqrt(x)", doc="1 / sqrt(x)."
+)
+cbrt = elementwise("cbrt", np.cbrt, d=lambda out: 1 / (3 * out * out), gpu="libdevice.cbrt(x)")
+hypot = elementwise(
+    "hypot",
+    np.hypot,
+    d=(
+        gate(lambda out: out != 0, lambda x, out: x / _nonzero(out)),
+        gate(lambda out: out != 0, lambda y, out: y / _nonzero(out)),
+    ),
+    gpu="libdevice.hypot(x, y)",
+    doc="sqrt(x*x + y*y) without overflow, with derivative 0 at (0, 0).",
 )
 
-# -------------------------------------------------------------------------------------- choice and extremes
 
-select = elementwise(
-    "select",
-    np.where,
-    d=(None, gate(lambda x: x), gate(lambda x: logical_not(x))),
-    gpu="tl.where(x, y, z)",
-    doc="y where the bool x is True, else z.",
-)
+def _nonzero(x):
+    """Return x with 1 in place of 0: a divisor where the quotient is not wanted."""
+    return select(x == 0, 1, x)
 
 
-def _half_at_tie(x, y):
-    return 1 - (x == y) * 0.5
-
-
-max = elementwise(
-    "max",
-    np.maximum,
-    d=(gate(lambda x, y: x >= y, _half_at_tie), gate(lambda x, y: y >= x, _half_at_tie)),
-    gpu="tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)",
-)
-min = elementwise(
-    "min",
-    np.minimum,
-    d=(gate(lambda x, y: x <= y, _half_at_tie), gate(lambda x, y: y <= x, _half_at_tie)),
-    gpu="tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)",
-)
-
-
-# ------------------------------------------------------------------------------------ exponentials and roots
+# ------------------------------------------------------------------------------------ exponentials, logarithms
 
 exp = elementwise("exp", np.exp, d=lambda out: out, gpu="tl.exp(x)")
-log = elementwise("log", np.log, d=lambda x: 1 / x, gpu="tl.log(x)")
 exp2 = elementwise("exp2", np.exp2, d=lambda out: out * math.log(2), gpu="tl.exp2(x)")
 expm1 = elementwise("expm1", np.expm1, d=lambda out: out + 1, gpu="libdevice.expm1(x)")
-log2 = elementwise("log2", np.log2, d=lambda x: 1 / (x * math.log(2)), gpu="tl.log2(x)")
-log10 = elementwise("log10", np.log10, d=lambda x: 1 / (x * math.log(10)), gpu="libdevice.log10(x)")
-log1p = elementwise("log1p", np.log1p, d=lambda x: 1 / (x + 1), gpu="libdevice.log1p(x)")
-sqrt = elementwise("sqrt", np.sqrt, d=lambda out: 0.5 / out, gpu="tl.sqrt_rn(x)")
-cbrt = elementwise("cbrt", np.cbrt, d=lambda x, out: out / (3 * x), gpu="libdevice.cbrt(x)")
+log = elementwise("log", np.log, d=lambda x: reciprocal(x), gpu="tl.log(x)")
+log2 = elementwise("log2", np.log2, d=lambda x: reciprocal(x * math.log(2)), gpu="tl.log2(x)")
+log10 = elementwise("log10", np.log10, d=lambda x: reciprocal(x * math.log(10)), gpu="libdevice.log10(x)")
+log1p = elementwise("log1p", np.log1p, d=lambda x: reciprocal(x + 1), gpu="libdevice.log1p(x)")
+
+
+def _sigmoid(x):
+    e = np.exp(np.copysign(x, -1))  # exp(-|x|): no overflow, and no cancellation on either side
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+sigmoid = elementwise(
+    "sigmoid", _sigmoid, d=lambda out: out * (1 - out), gpu="1 / (1 + tl.exp(-x))", doc="1 / (1 + exp(-x))."
+)
+softplus = elementwise(
+    "softplus",
+    lambda x: np.logaddexp(x, 0),
+    d=lambda x: sigmoid(x),
+    gpu="tl.maximum(x, 0) + libdevice.log1p(tl.exp(-tl.abs(x)))",
+    doc="log(1 + exp(x)).",
+)
+log_sigmoid = elementwise(
+    "log_sigmoid",
+    lambda x: -np.logaddexp(np.negative(x), 0),
+    d=lambda x: sigmoid(-x),
+    gpu="tl.minimum(x, 0) - libdevice.log1p(tl.exp(-tl.abs(x)))",
+    doc="log(sigmoid(x)).",
+)
+
+
+def _gap(x, y):
+    """Return x - y, 0 where both are the same infinity."""
+    return select((x == y) & isinf(x), 0, x - y)
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    d=(
+        gate(lambda out: out != -math.inf, lambda x, y: sigmoid(_gap(x, y))),
+        gate(lambda out: out != -math.inf, lambda x, y: sigmoid(_gap(y, x))),
+    ),
+    gpu="tl.where(x == y, x + 0.6931471805599453, tl.maximum(x, y) + libdevice.log1p(tl.exp(-tl.abs(x - y))))",
+    doc="log(exp(x) + exp(y)); derivative 0 where both are -inf.",
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    d=(
+        gate(lambda out: out != -math.inf, lambda x, y: sigmoid(_gap(x, y) * math.log(2))),
+        gate(lambda out: out != -math.inf, lambda x, y: sigmoid(_gap(y, x) * math.log(2))),
+    ),
+    gpu="tl.where(x == y, x + 1, tl.maximum(x, y) + libdevice.log1p(tl.exp2(-tl.abs(x - y))) * 1.4426950408889634)",
+    doc="log2(2**x + 2**y); derivative 0 where both are -inf.",
+)
+
+
+def _exp_sub(x, y):
+    with np.errstate(invalid="ignore"):
+        out = np.exp(x - y)
+    if np.isinf(y).any():
+        same = np.asarray(x == y)
+        out = np.where(same & np.isinf(y), np.where(x > 0, 1, out * 0), out)
+        out = np.where(same & (y < 0), 0, out)
+    return out
+
+
+exp_sub = elementwise(
+    "exp_sub",
+    _exp_sub,
+    d=(lambda out: out, lambda out: -out),
+    gpu="tl.where(x == float('-inf'), 0, tl.where((x == y) & (tl.abs(x) == float('inf')), 1, tl.exp(x - y)))",
+    doc="exp(x - y), the share of x in a sum of exponentials with logarithm y; of equal infinities, 1 for inf, 0 for -inf.",
+)
+
+
+def _times_log(log):
+    """Return x * log(y) with 0 where x is 0, unless y is NaN."""
+
+    def times(x, y):
+        zero = np.equal(x, 0) & ~np.isnan(y)
+        return np.where(zero, 0, x * log(np.where(zero, 1, y)))
+
+    return times
+
+
+def _counts(x, y, pole=0):
+    """Return where x * log(y) is not held to 0: all but x = 0 at the logarithm's pole."""
+    return (x != 0) | (y != pole)
+
+
+xlogy = elementwise(
+    "xlogy",
+    _times_log(np.log),
+    d=(
+        lambda y: _weak(log, y),
+        gate(lambda x, y: _counts(x, y), lambda x, y: div(x, select(_counts(x, y), y, 1))),
+    ),
+    gpu="tl.where((x == 0) & (y == y), 0, x * tl.log(y))",
+    doc="x * log(y), 0 where x is 0.",
+)
+xlog1py = elementwise(
+    "xlog1py",
+    _times_log(np.log1p),
+    d=(
+        lambda y: _weak(log1p, y),
+        gate(lambda x, y: _counts(x, y, -1), lambda x, y: div(x, 1 + select(_counts(x, y, -1), y, 0))),
+    ),
+    gpu="tl.where((x == 0) & (y == y), 0, x * libdevice.log1p(y))",
+    doc="x * log(1 + y), 0 where x is 0.",
+)
 
 # ------------------------------------------------------------------------- trigonometric and hyperbolic, inverses
 
 sin = elementwise("sin", np.sin, d=lambda x: cos(x), gpu="tl.sin(x)")
 cos = elementwise("cos", np.cos, d=lambda x: -sin(x), gpu="tl.cos(x)")
 tan = elementwise("tan", np.tan, d=lambda out: 1 + out * out, gpu="libdevice.tan(x)")
+asin = elementwise("asin", np.arcsin, d=lambda x: rsqrt((1 - x) * (1 + x)), gpu="libdevice.asin(x)")
+acos = elementwise("acos", np.arccos, d=lambda x: -rsqrt((1 - x) * (1 + x)), gpu="libdevice.acos(x)")
+atan = elementwise("atan", np.arctan, d=lambda x: reciprocal(1 + x * x), gpu="libdevice.atan(x)")
+sinh = elementwise("sinh", np.sinh, d=lambda x: cosh(x), gpu="libdevice.sinh(x)")
+cosh = elementwise("cosh", np.cosh, d=lambda x: sinh(x), gpu="libdevice.cosh(x)")
 tanh = elementwise("tanh", np.tanh, d=lambda out: 1 - out * out, gpu="libdevice.tanh(x)")
+asinh = elementwise("asinh", np.arcsinh, d=lambda out: 1 / cosh(out), gpu="libdevice.asinh(x)")
+acosh = elementwise("acosh", np.arccosh, d=lambda out: 1 / sinh(out), gpu="libdevice.acosh(x)")
+atanh = elementwise("atanh", np.arctanh, d=lambda x: reciprocal((1 - x) * (1 + x)), gpu="libdevice.atanh(x)")
+atan2 = elementwise(
+    "atan2",
+    np.arctan2,
+    d=(
+        gate(lambda x, y: (x != 0) | (y != 0), lambda x, y: y / _nonzero(hypot(x, y)) / _nonzero(hypot(x, y))),
+        gate(lambda x, y: (x != 0) | (y != 0), lambda x, y: -x / _nonzero(hypot(x, y)) / _nonzero(hypot(x, y))),
+    ),
+    gpu="libdevice.atan2(x, y)",
+    doc="The angle of the point with ordinate x and abscissa y; derivative 0 at (0, 0).",
+)

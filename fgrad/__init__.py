@@ -1,1 +1,57 @@
-"""Differentiate array programs."""
+"""Differentiate array programs: functional transforms over NumPy, an imperative layer, and Triton kernels.
+
+The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has NumPy's functions, `fgrad.lax` control
+flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
+"""
+
+from fgrad import errors, lax, ops, tree
+from fgrad.check import check_grads
+from fgrad.core import Array
+from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from fgrad.transforms.custom import custom_gradient, custom_jvp, custom_vjp
+from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
+from fgrad.transforms.jit import ShapeDtypeStruct, disable_jit, eval_shape, jit, make_ir
+from fgrad.transforms.jvp import jvp
+from fgrad.transforms.linearize import float0, grad, linearize, value_and_grad, vjp
+from fgrad.transforms.stop import stop_gradient
+from fgrad.transforms.vmap import vmap
+
+jacobian = jacrev
+remat = checkpoint
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "ShapeDtypeStruct",
+    "check_grads",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "disable_jit",
+    "errors",
+    "eval_shape",
+    "float0",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linear_transpose",
+    "linearize",
+    "make_ir",
+    "ops",
+    "remat",
+    "stop_gradient",
+    "tree",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -145,7 +145,10 @@ class Interpreter:
 
 def function_label(transform: str, fun: Any) -> str:
     """Return for example `grad of loss (model.py:12)`."""
-    code = getattr(fun, "__code__", None)
+    inner = fun
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code = getattr(inner, "__code__", None)
     place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
     return f"{transform} of {getattr(fun, '__name__', None) or type(fun).__name__}{place}"
 

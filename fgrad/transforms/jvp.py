@@ -154,5 +154,3 @@ def jvp(
 def plain(x: Any, seen: set[int]) -> Any:
     """Return a value as a transform's result; objects that are no arrays stay what they are."""
     return result(x, seen) if isinstance(x, (np.ndarray, np.generic)) or x.__class__ in (int, float, complex) else x
-
-

@@ -453,7 +453,7 @@ class Pullback:
         cts: dict[Node, Any] = {}
         seen = set()
         for x, kind, node in zip(leaves, self._kinds, self._nodes, strict=True):
-            x = _check_cotangent(x, kind)
+            x = check_cotangent(x, kind)
             if node is not None:
                 seen.add(id(x))
                 have = cts.get(node)
@@ -463,7 +463,7 @@ class Pullback:
         return tuple(self._recorded.gather(cts, seen))
 
 
-def _check_cotangent(ct: Any, kind: ArrayType) -> Any:
+def check_cotangent(ct: Any, kind: ArrayType) -> Any:
     """Return a cotangent given by the caller as an array of type `kind`; ValueError if it is of another."""
     ct = as_operand(ct, "cotangent")
     given = type_of(ct)
@@ -552,8 +552,8 @@ def value_and_grad(
 
     @functools.wraps(fun, updated=())
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        positions = _positions(argnums, len(args))
-        recorded = _Recorded(label, fun, args, kwargs, positions, check)
+        numbers = positions(argnums, len(args))
+        recorded = _Recorded(label, fun, args, kwargs, numbers, check)
         out = recorded.out
         aux = None
         if has_aux:
@@ -602,13 +602,15 @@ def grad(
     return grad_fun
 
 
-def _positions(argnums: int | Sequence[int], count: int) -> Sequence[int]:
+def positions(argnums: int | Sequence[int], count: int) -> Sequence[int]:
     """Return `argnums` as positions from the start; TypeError or ValueError if they do not fit."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     out = []
     for n in numbers:
         if not -count <= n < count:
-            raise ValueError(f"argnums={argnums} asks for argument {n}, but the function was called with {count} positional")
+            raise ValueError(
+                f"argnums={argnums} asks for argument {n}, but the function was called with {count} positional"
+            )
         out.append(n % count)
     return out
 

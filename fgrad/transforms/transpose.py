@@ -25,6 +25,7 @@ from fgrad.transforms.linearize import (
     pull_back,
 )
 
+
 class TangentTracer(Tracer):
     """A tangent of which only the type is known, and its node."""
 
@@ -83,7 +84,9 @@ class Transpose(Interpreter):
 
 
 def _not_linear(interpreter: Interpreter, prim: Primitive) -> TypeError:
-    return TypeError(f"{interpreter.label}: the function is not linear in its traced inputs (at primitive '{prim.name}')")
+    return TypeError(
+        f"{interpreter.label}: the function is not linear in its traced inputs (at primitive '{prim.name}')"
+    )
 
 
 def _additive_inputs(prim: Primitive, traced: set[int], count: int) -> list[int]:
@@ -98,27 +101,42 @@ def _additive_inputs(prim: Primitive, traced: set[int], count: int) -> list[int]
 
 
 def _is_zero(x: Any) -> bool:
-    return not isinstance(x, Tracer) and not np.any(x)
+    return not isinstance(x, Tracer) and (np.asarray(x).dtype.kind == "V" or not np.any(x))
+
+
+def transpose_many(fun: Callable[..., Any], kinds: Sequence[ArrayType], cts: Sequence[Any]) -> list[Any]:
+    """Return the transpose of a linear function of several arguments, applied to cotangents (None for zero).
+
+    Args:
+        fun: linear; returns a value or a tuple or list of them (None for zero).
+        kinds: the types of its arguments.
+        cts: a cotangent per output.
+    """
+    before = state.interpreter
+    linear = Transpose("a transposed function", before, itertools.count(1).__next__)
+    roots = [leaf() for _ in kinds]
+    state.interpreter = linear
+    try:
+        out = fun(*[TangentTracer(linear, kind, root) for kind, root in zip(kinds, roots, strict=True)])
+    finally:
+        state.interpreter = before
+    found: dict[Node, Any] = {}
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    for x, ct in zip(outs, cts, strict=True):
+        if ct is None or x is None:
+            continue
+        if x.__class__ is TangentTracer and x.interpreter is linear:
+            have = found.get(x.node)
+            found[x.node] = ct if have is None else have + ct
+        elif not _is_zero(x):
+            raise TypeError(f"{linear.label} has a non-zero output that does not depend on its arguments")
+    pull_back(in_order(found), found)
+    return [found[root] if root in found else zeros(kind) for root, kind in zip(roots, kinds, strict=True)]
 
 
 def transpose_rule(rule: Rule, kind: ArrayType, ct: Any) -> Any:
     """Return the transpose of the linear function `rule`, of one argument of type `kind`, applied to `ct`."""
-    before = state.interpreter
-    linear = Transpose("a derived pull", before, itertools.count(1).__next__)
-    root = leaf()
-    state.interpreter = linear
-    try:
-        out = rule(TangentTracer(linear, kind, root))
-    finally:
-        state.interpreter = before
-    cts: dict[Node, Any] = {}
-    pairs = zip(out, ct, strict=True) if isinstance(out, tuple) else ((out, ct),)
-    for tangent, c in pairs:
-        if isinstance(tangent, TangentTracer) and tangent.interpreter is linear and c is not None:
-            have = cts.get(tangent.node)
-            cts[tangent.node] = c if have is None else have + c
-    pull_back(in_order(cts), cts)
-    return cts.get(root, None) if root in cts else zeros(kind)
+    return transpose_many(rule, [kind], ct if isinstance(ct, (tuple, list)) else (ct,))[0]
 
 
 hooks.transpose_rule = transpose_rule

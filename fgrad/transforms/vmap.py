@@ -96,7 +96,7 @@ def to_front(x: Any, axis: int | None, size: int) -> Any:
     """Return `x` with its batch axis in front, broadcast there if it has none."""
     if axis is not None:
         return move_axis(x, axis, 0)
-    return np.broadcast_to(x, (size, *np.shape(x)))
+    return np.broadcast_to(x, (size, *type_of(x).shape))
 
 
 def align(values: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
@@ -184,7 +184,8 @@ def vmap(
                 f"the call has {len(args)}"
             )
         leaves, treedef = tree.flatten((args, kwargs))
-        axes = tree.broadcast_prefix((in_axes, 0), (args, kwargs), is_leaf=lambda x: x is None, name="in_axes")
+        axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none, name="vmap in_axes")
+        axes += [0] * (len(leaves) - len(axes))
         leaves = [as_operand(x, "an argument of the function given to vmap") for x in leaves]
         axes = [_axis(x, axis, k) for k, (x, axis) in enumerate(zip(leaves, axes, strict=True))]
         size = _mapped_size(leaves, axes, (args, kwargs), axis_size)
@@ -194,7 +195,7 @@ def vmap(
         with interpreter:
             out = fun(*full, **named)
         out_leaves, out_tree = tree.flatten(out)
-        targets = tree.broadcast_prefix(out_axes, out, is_leaf=lambda x: x is None, name="out_axes")
+        targets = tree.broadcast_prefix(out_axes, out, is_leaf=_is_none, name="vmap out_axes")
         seen = {id(x) for x in leaves}
         return tree.unflatten(
             out_tree,
@@ -202,6 +203,10 @@ def vmap(
         )
 
     return vmap_fun
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
 
 
 def _axis(x: Any, axis: Any, k: int) -> int | None:
@@ -222,7 +227,9 @@ def _mapped_size(leaves: Sequence[Any], axes: Sequence[int | None], args: Any, g
     if given is not None:
         sizes.add(given)
     if not sizes:
-        raise ValueError("vmap must have at least one mapped argument (a value of in_axes that is not None), or axis_size")
+        raise ValueError(
+            "vmap must have at least one mapped argument (a value of in_axes that is not None), or axis_size"
+        )
     if len(sizes) == 1:
         return sizes.pop()  # type: ignore[no-any-return]
     paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(args)]
@@ -250,5 +257,3 @@ def _place(interpreter: Batch, x: Any, target: Any) -> Any:
     if axis is None:
         value, axis = to_front(value, None, interpreter.size), 0
     return move_axis(value, axis, target)
-
-

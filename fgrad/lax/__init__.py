@@ -1,0 +1,26 @@
+"""Control flow and named axes, in the names of `jax.lax`."""
+
+from fgrad.lax.collective import all_gather, all_to_all, axis_index, pmax, pmean, pmin, ppermute, psum, psum_scatter
+from fgrad.lax.control import cond, fori_loop, map, scan, switch, while_loop
+from fgrad.transforms.collective import axis_size
+from fgrad.transforms.stop import stop_gradient
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "cond",
+    "fori_loop",
+    "map",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
+    "scan",
+    "stop_gradient",
+    "switch",
+    "while_loop",
+]

@@ -1,0 +1,354 @@
+"""jit: record a function once per signature and run the simplified Program from then on.
+
+Also `eval_shape` and `make_ir`, which stop after recording.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fgrad import tree
+from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, function_label, type_of
+from fgrad.ops.control import call
+from fgrad.program import Program, Traced, trace
+from fgrad.transforms.linearize import as_operand, check_callable, result
+from fgrad.transforms.programs import has_tracers
+
+CACHE_SIZE = 1024
+"""Signatures kept by one jitted function; the least recently used goes first."""
+
+
+class CacheInfo(NamedTuple):
+    """What `f.cache_info()` returns."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class JittedFunction:
+    """The callable that `jit` returns. See `jit`."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        donate_argnames: Any,
+    ):
+        functools.update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._label = function_label("jit", fun)
+        self._static_numbers, self._static_names = _statics(fun, static_argnums, static_argnames)
+        self._donates = donate_argnums is not None or donate_argnames is not None
+        self._cache: OrderedDict[Any, tuple[Program, Any, list[Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _switch.on:
+            return self._fun(*args, **kwargs)
+        if self._donates:
+            warnings.warn(f"{self._label}: donated arguments are not reused on a CPU", stacklevel=2)
+        leaves, key, static = self._signature(args, kwargs)
+        program, out_tree, consts = self._program(key, leaves, static)
+        operands = [*consts, *leaves]
+        if has_tracers(operands):
+            outs = call(*operands, program=program)
+            return tree.unflatten(out_tree, outs)
+        seen = {id(x) for x in operands}
+        return tree.unflatten(out_tree, [result(x, seen) for x in program.compute(*operands)])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _signature(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, Any]:
+        """Return the leaves, the cache key, and the call with its static arguments set apart."""
+        count = len(args)
+        fixed = {n % count if -count <= n < count else n for n in self._static_numbers}
+        static = tuple((i, _hashable(args[i], i, self._label)) for i in sorted(fixed) if i < count)
+        named = tuple((k, _hashable(kwargs[k], k, self._label)) for k in sorted(kwargs) if k in self._static_names)
+        dynamic = [x for i, x in enumerate(args) if i not in fixed]
+        options = {k: x for k, x in kwargs.items() if k not in self._static_names}
+        leaves, treedef = tree.flatten((dynamic, options))
+        try:
+            leaves = [as_operand(x, "an argument") for x in leaves]
+        except TypeError as error:
+            raise TypeError(
+                f"{self._label}: {error}. Non-array arguments can be made static with static_argnums."
+            ) from None
+        kinds = tuple([type_of(x) for x in leaves])
+        typed = tuple((type(v), v) for _, v in (*static, *named))
+        return leaves, (treedef, kinds, static, named, typed), (count, static, named)
+
+    def _program(self, key: Any, leaves: Sequence[Any], static: Any) -> tuple[Program, Any, list[Any]]:
+        """Return the lifted Program for a signature, its output tree and its constants; record it if it is new."""
+        with self._lock:
+            known = self._cache.get(key)
+            if known is not None:
+                self._hits += 1
+                self._cache.move_to_end(key)
+                return known
+            self._misses += 1
+        traced = self._trace(key[0], key[1], static)
+        program, consts = traced.program.simplify().lifted()
+        entry = program, traced.out_tree, consts
+        if not has_tracers(consts):  # a Program that closes over a traced value lives for this call only
+            with self._lock:
+                self._cache[key] = entry
+                if len(self._cache) > CACHE_SIZE:
+                    self._cache.popitem(last=False)
+        return entry
+
+    def _trace(self, treedef: Any, kinds: Sequence[ArrayType], static: Any) -> Traced:
+        count, fixed, named = static
+
+        def fun(*dynamic: Any, **options: Any) -> Any:
+            rest = iter(dynamic)
+            positions = dict(fixed)
+            full = [positions[i] if i in positions else next(rest) for i in range(count)]
+            return self._fun(*full, **options, **dict(named))
+
+        return trace(fun, kinds, treedef, self._label)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Return the recorded Program for these arguments, with the trees of arguments and outputs."""
+        leaves, key, static = self._signature(args, kwargs)
+        return self._trace(key[0], key[1], static)
+
+    def cache_info(self) -> CacheInfo:
+        """Return hits, misses, the bound and the number of signatures kept."""
+        return CacheInfo(self._hits, self._misses, CACHE_SIZE, len(self._cache))
+
+    def clear_cache(self) -> None:
+        """Forget all recorded Programs."""
+        with self._lock:
+            self._cache.clear()
+            self._hits = self._misses = 0
+
+    def __repr__(self) -> str:
+        return f"<{self._label}>"
+
+
+class _Switch(threading.local):
+    on = True
+
+
+_switch = _Switch()
+
+
+def jit_enabled() -> bool:
+    """Return whether jit is on in this thread; see `disable_jit`."""
+    return _switch.on
+
+
+class disable_jit:
+    """Context manager: inside it, jitted functions run as plain Python in this thread.
+
+    Example:
+        >>> import fgrad
+        >>> with fgrad.disable_jit():
+        ...     _ = fgrad.jit(lambda x: print("runs", x) or x)(1.0)
+        runs 1.0
+    """
+
+    def __init__(self, disable: bool = True):
+        self._on = not disable
+
+    def __enter__(self) -> None:
+        self._before = _switch.on
+        _switch.on = self._on
+
+    def __exit__(self, *exc: object) -> None:
+        _switch.on = self._before
+
+
+def _statics(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Return static positions and names, each completed from the other through the signature."""
+    positions = (numbers,) if isinstance(numbers, int) else tuple(numbers or ())
+    words = {names} if isinstance(names, str) else set(names or ())
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return positions, frozenset(words)
+    places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    open_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for n in positions:
+        if not variadic and not -len(places) <= n < len(places):
+            raise ValueError(
+                f"jit: static_argnums has {n}, but {fun.__name__} takes {len(places)} positional arguments"
+            )
+    for word in words:
+        if not open_names and word not in {p.name for p in parameters}:
+            raise ValueError(
+                f"jit: static_argnames has '{word}', which is no argument of {getattr(fun, '__name__', fun)}"
+            )
+    filled = [n % len(places) if n < 0 and not variadic else n for n in positions]
+    inferred_names = {places[n] for n in filled if 0 <= n < len(places)}
+    inferred_positions = {places.index(w) for w in words if w in places}
+    return tuple(sorted({*filled, *inferred_positions})), frozenset(words | inferred_names)
+
+
+def _hashable(x: Any, where: Any, label: str) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        raise ValueError(
+            f"{label}: static arguments must be hashable, but argument {where!r} is {x!r} of type {type(x).__name__}"
+        ) from None
+    return x
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+) -> Any:
+    """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
+
+    A signature is the tree of the arguments, their shapes and dtypes (never their values), and the static arguments.
+    Python in `fun` runs only while recording. Closed-over arrays are constants, as they were when recorded.
+
+    Args:
+        fun: a function of arrays or pytrees; without it, `jit(static_argnums=…)` is a decorator.
+        static_argnums, static_argnames: arguments that are not traced but part of the signature, by position (may be
+            negative) or name; each is inferred from the other. They must be hashable.
+        donate_argnums, donate_argnames: accepted; memory is not reused on a CPU, which a warning says.
+        keep_unused, inline: accepted for JAX's signature; they change nothing.
+
+    Raises:
+        TypeError: `fun` is not callable; an argument or output is no array or number.
+        ValueError: a static argument is not hashable or does not exist.
+
+    Example:
+        >>> import numpy as np, fgrad
+        >>> f = fgrad.jit(lambda x: np.tanh(x) + 1)
+        >>> f(np.zeros(2)), f.cache_info().misses
+        (array([1., 1.]), 1)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            inline=inline,
+        )
+    check_callable("jit", fun)
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"jit expects a function that returns arrays, got the generator function {fun.__name__}")
+    if isinstance(fun, staticmethod):
+        raise TypeError("jit expects a function, got a staticmethod object; put @staticmethod outside @jit")
+    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
+
+
+# ---------------------------------------------------------------------------------- looking without computing
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist. Hashable, equal by value."""
+
+    __slots__ = ("shape", "dtype", "weak_type")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must not be None")
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return (self.shape, self.dtype, self.weak_type) == (other.shape, other.dtype, other.weak_type)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
+def _trace_call(name: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
+    check_callable(name, fun)
+    leaves, treedef = tree.flatten((args, kwargs))
+    kinds = [_kind(x, name) for x in leaves]
+    return trace(fun, kinds, treedef, function_label(name, fun))
+
+
+def _kind(x: Any, name: str) -> ArrayType:
+    if isinstance(x, Tracer) or x.__class__ in PYTHON_SCALARS:
+        return type_of(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ArrayType(tuple(x.shape), x.dtype, bool(getattr(x, "weak_type", False)))
+    return type_of(as_operand(x, f"an argument of the function given to {name}"))
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of `fun(*args, **kwargs)` without computing it.
+
+    Args:
+        fun: a function of arrays or pytrees.
+        *args, **kwargs: pytrees of arrays, numbers, or anything with `.shape` and `.dtype`.
+
+    Returns:
+        The tree of the output with a `ShapeDtypeStruct` for each array.
+
+    Example:
+        >>> import numpy as np, fgrad
+        >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ShapeDtypeStruct((1000, 9), np.float32))
+        ShapeDtypeStruct(shape=(1000, 1000), dtype=float32)
+    """
+    traced = _trace_call("eval_shape", fun, args, kwargs)
+    types = traced.program.out_types
+    return tree.unflatten(traced.out_tree, [ShapeDtypeStruct(t.shape, t.dtype, t.weak) for t in types])
+
+
+def make_ir(fun: Callable[..., Any]) -> Callable[..., Program]:
+    """Return a function that records `fun` for its arguments and returns the Program, which prints.
+
+    Example:
+        >>> import numpy as np, fgrad
+        >>> print(fgrad.make_ir(lambda x: np.tanh(x) * 2)(np.zeros(3)))  # doctest: +ELLIPSIS
+        program make_ir of <lambda> (...)(a: float64[3])
+          b: float64[3] = tanh a
+          c: float64[3] = mul b 2
+          return c
+    """
+    check_callable("make_ir", fun)
+
+    @functools.wraps(fun, updated=())
+    def record(*args: Any, **kwargs: Any) -> Program:
+        return _trace_call("make_ir", fun, args, kwargs).program
+
+    return record

@@ -1,0 +1,236 @@
+"""What transforms make of whole Programs: their linearization, pushforward and batching, as Programs again.
+
+Each is found by running the transform's interpreter over a recording one, once per pattern of active inputs, and
+kept on the Program. The structured primitives (`fgrad.transforms.control`) and `jit` are built of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fgrad.core import ArrayType, Interpreter, Tracer, state
+from fgrad.kinds import zeros
+from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
+from fgrad.transforms.jvp import Forward
+from fgrad.transforms.linearize import Linearize, LinearTracer, Node, in_order, leaf, pull_back, push_forward
+from fgrad.transforms.vmap import Batch, BatchTracer, move_axis, to_front
+
+Mask = tuple[bool, ...]
+
+
+def cached(program: Program, key: Any, make: Callable[[], Any]) -> Any:
+    """Return what `make` derives from `program`, made once."""
+    value = program.cache.get(key)
+    if value is None:
+        value = program.cache[key] = make()
+    return value
+
+
+def under(interpreter: Interpreter | None, fun: Callable[..., Any], *args: Any) -> Any:
+    """Call `fun` with `interpreter` as the current one."""
+    before = state.interpreter
+    state.interpreter = interpreter
+    try:
+        return fun(*args)
+    finally:
+        state.interpreter = before
+
+
+def differentiable(kind: ArrayType) -> bool:
+    """Return whether values of this type have tangents."""
+    return kind.dtype.kind in "fcV"
+
+
+class Linearization:
+    """A Program split at a point into what is computed there and what is linear.
+
+    `forward`: inputs -> outputs and residuals. `linear`: residuals and cotangents of the `active` outputs -> cotangents
+    of the inputs in `reached`; or, if made for pushing, residuals and tangents of active inputs -> tangents of
+    `active` outputs. `residual_inputs` tells which residuals are inputs passed on unchanged (else None).
+    """
+
+    __slots__ = ("forward", "linear", "active", "reached", "residual_inputs")
+
+    def __init__(
+        self,
+        forward: Program,
+        linear: Program,
+        active: Mask,
+        reached: Sequence[int],
+        residual_inputs: Sequence[int | None],
+    ):
+        self.forward = forward
+        self.linear = linear
+        self.active = active
+        self.reached = tuple(reached)
+        self.residual_inputs = tuple(residual_inputs)
+
+
+def linearize_program(program: Program, mask: Mask, push: bool = False, force: Mask | None = None) -> Linearization:
+    """Return the linearization of `program` by the inputs in `mask`.
+
+    With `force`, the outputs marked there count as active even where they do not depend on the inputs.
+    """
+    return cached(program, ("linearize", mask, push, force), lambda: _linearize(program, mask, push, force))  # type: ignore[no-any-return]
+
+
+def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> Linearization:
+    recorder = Trace(program.label)
+    recorder.parent = None
+    inputs = [recorder.input(kind) for kind in program.in_types]
+    tape = under(recorder, Linearize, program.label, push)
+    leaves = [leaf() if m and differentiable(t) else None for m, t in zip(mask, program.in_types, strict=True)]
+    args = [x if n is None else LinearTracer(tape, x, n) for x, n in zip(inputs, leaves, strict=True)]
+    outs = under(tape, lambda: program.run(*args))
+    mine = [x.__class__ is LinearTracer and x.interpreter is tape for x in outs]
+    nodes = [x.node if m else None for x, m in zip(outs, mine, strict=True)]
+    values = [x.value if m else x for x, m in zip(outs, mine, strict=True)]
+    order = in_order(nodes)
+    residuals = list({id(x.var): x for x in _saved_tracers(order, recorder)}.values())
+    forward = recorder.finish([*values, *residuals])
+    active = tuple(m or bool(force and f) for m, f in zip(mine, force or mine, strict=True))
+    places = {id(v): k for k, v in enumerate(recorder.inputs)}
+    residual_inputs = [places.get(id(x.var)) for x in residuals]
+    make = _push_program if push else _pull_program
+    linear, reached = make(program, recorder, order, residuals, nodes, leaves, active)
+    return Linearization(simplify(forward), simplify(linear), active, reached, residual_inputs)
+
+
+def _saved_tracers(order: Sequence[Node], recorder: Trace) -> list[ProgramTracer]:
+    return [x for node in order for x in node.saved if x.__class__ is ProgramTracer and x.interpreter is recorder]
+
+
+def _with_saved(order: Sequence[Node], swap: dict[int, Any]) -> tuple[list[Node], dict[Node, Node]]:
+    """Return copies of the nodes with saved values replaced, and where each went."""
+    copies: dict[Node, Node] = {}
+    out = []
+    for node in order:
+        copy = object.__new__(node.__class__)
+        copy.plan, copy.types, copy.params, copy.outputs = node.plan, node.types, node.params, node.outputs
+        copy.seq = node.seq
+        copy.saved = [swap.get(id(x.var), x) if x.__class__ is ProgramTracer else x for x in node.saved]
+        copy.parents = tuple([copies.get(p, p) for p in node.parents])
+        copies[node] = copy
+        out.append(copy)
+    return out, copies
+
+
+def _pull_program(
+    program: Program,
+    recorder: Trace,
+    order: Sequence[Node],
+    residuals: Sequence[ProgramTracer],
+    nodes: Sequence[Node | None],
+    leaves: Sequence[Node | None],
+    active: Mask,
+) -> tuple[Program, list[int]]:
+    """Record the walk backwards as a Program of residuals and cotangents."""
+    back = Trace(f"pull of {program.label}")
+    back.parent = None
+    swap = {id(x.var): back.input(x.type) for x in residuals}
+    copies, moved = _with_saved(order, swap)
+    cts: dict[Node, Any] = {}
+    for node, kind, is_active in zip(nodes, program.out_types, active, strict=True):
+        if not is_active:
+            continue
+        ct = back.input(kind.strong())
+        if node is not None:
+            target = moved.get(node, node)
+            have = cts.get(target)
+            cts[target] = ct if have is None else under(back, lambda a, b: a + b, have, ct)
+    under(back, pull_back, copies, cts)
+    reached = [i for i, n in enumerate(leaves) if n is not None and n in cts]
+    return back.finish([cts[leaves[i]] for i in reached]), reached  # type: ignore[index]
+
+
+def _push_program(
+    program: Program,
+    recorder: Trace,
+    order: Sequence[Node],
+    residuals: Sequence[ProgramTracer],
+    nodes: Sequence[Node | None],
+    leaves: Sequence[Node | None],
+    active: Mask,
+) -> tuple[Program, list[int]]:
+    """Record the walk forwards as a Program of residuals and tangents of the active inputs."""
+    ahead = Trace(f"push of {program.label}")
+    ahead.parent = None
+    swap = {id(x.var): ahead.input(x.type) for x in residuals}
+    copies, moved = _with_saved(order, swap)
+    tangents: dict[Node, Any] = {}
+    reached = [i for i, n in enumerate(leaves) if n is not None]
+    for i in reached:
+        tangents[leaves[i]] = ahead.input(program.in_types[i].strong())  # type: ignore[index]
+    under(ahead, push_forward, copies, tangents)
+    outs = []
+    for node, kind, is_active in zip(nodes, program.out_types, active, strict=True):
+        if is_active:
+            t = None if node is None else tangents.get(moved.get(node, node))
+            outs.append(zeros(kind) if t is None else t)
+    return ahead.finish(outs), reached
+
+
+def jvp_program(program: Program, mask: Mask, force: Mask | None = None) -> tuple[Program, Mask]:
+    """Return the Program of `(inputs, tangents of masked inputs) -> (outputs, tangents of active outputs)`."""
+    return cached(program, ("jvp", mask, force), lambda: _jvp(program, mask, force))  # type: ignore[no-any-return]
+
+
+def _jvp(program: Program, mask: Mask, force: Mask | None) -> tuple[Program, Mask]:
+    recorder = Trace(f"jvp of {program.label}")
+    recorder.parent = None
+    inputs = [recorder.input(kind) for kind in program.in_types]
+    forward = under(recorder, Forward, program.label)
+    args = [forward.wrap(x, recorder.input(x.type.strong())) if m else x for x, m in zip(inputs, mask, strict=True)]
+    pairs = [forward.split(x) for x in under(forward, lambda: program.run(*args))]
+    active = tuple(
+        t is not None or bool(force and f) for (_, t), f in zip(pairs, force or [False] * len(pairs), strict=True)
+    )
+    tangents = [zeros(type_) if t is None else t for (_, t), type_, a in _zip3(pairs, program.out_types, active) if a]
+    return simplify(recorder.finish([*(x for x, _ in pairs), *tangents])), active
+
+
+def _zip3(a: Any, b: Any, c: Any) -> Any:
+    return zip(a, b, c, strict=True)
+
+
+def batch_program(
+    program: Program, mask: Mask, size: int, axis_name: Any, force: Mask | None = None
+) -> tuple[Program, Mask]:
+    """Return the Program over batches of the inputs in `mask`, axis in front, and which outputs are batched."""
+    key = ("batch", mask, size, axis_name, force)
+    return cached(program, key, lambda: _batch(program, mask, size, axis_name, force))  # type: ignore[no-any-return]
+
+
+def _batch(program: Program, mask: Mask, size: int, axis_name: Any, force: Mask | None) -> tuple[Program, Mask]:
+    recorder = Trace(f"vmap of {program.label}")
+    recorder.parent = None
+    inputs = [
+        recorder.input(ArrayType((size, *t.shape), t.dtype) if m else t)
+        for t, m in zip(program.in_types, mask, strict=True)
+    ]
+    batch = under(recorder, Batch, program.label, size, axis_name)
+    args = [BatchTracer(batch, x, 0) if m else x for x, m in zip(inputs, mask, strict=True)]
+    outs = [batch.split(x) for x in under(batch, lambda: program.run(*args))]
+    batched = tuple(
+        a is not None or bool(force and f) for (_, a), f in zip(outs, force or [False] * len(outs), strict=True)
+    )
+
+    def place(x: Any, axis: int | None, wanted: bool) -> Any:
+        if not wanted:
+            return x
+        return to_front(x, None, size) if axis is None else move_axis(x, axis, 0)
+
+    values = under(recorder, lambda: [place(x, a, b) for (x, a), b in zip(outs, batched, strict=True)])
+    return simplify(recorder.finish(values)), batched
+
+
+def prefixed(program: Program, before: Sequence[ArrayType], after: Sequence[ArrayType] = ()) -> Program:
+    """Return the Program with further inputs, which it does not use, before and after its own."""
+    inputs = [*[Var(t) for t in before], *program.inputs, *[Var(t) for t in after]]
+    return Program(program.label, inputs, program.consts, program.equations, program.outputs)
+
+
+def has_tracers(values: Sequence[Any]) -> bool:
+    """Return whether any of the values is traced."""
+    return any(isinstance(x, Tracer) for x in values)

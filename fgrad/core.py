@@ -286,7 +286,7 @@ class Tracer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.type.dtype
+        return self.type.dtype  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -452,9 +452,9 @@ def _cut(tracer: Tracer, what: str) -> str:
 def leaked_error(tracer: Tracer) -> UnexpectedTracerError:
     """Return the error for a tracer that is used outside the transform that made it."""
     return UnexpectedTracerError(
-        f"a value traced by {tracer.interpreter.label} ({tracer.type}) leaked: it was used at {user_line()}, where that "
-        "transform does not apply (it has ended, or this is a custom rule or another thread).\nRemedy: return the value "
-        "from the function instead of storing it, or pass it as an argument."
+        f"a value traced by {tracer.interpreter.label} ({tracer.type}) leaked: it was used at {user_line()}, where "
+        "that transform does not apply (it has ended, or this is a custom rule or another thread).\nRemedy: return the "
+        "value from the function instead of storing it, or pass it as an argument."
     )
 
 

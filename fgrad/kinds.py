@@ -155,9 +155,11 @@ class Signature:
 
 
 def _input_names(impl: Rule, count: int | None) -> tuple[str, ...]:
-    """Return the names of the inputs: those of the function, x y z for a ufunc, ("*xs",) if variadic."""
+    """Return the names of the inputs: the function's own, x y z if it is not Python's, ("*xs",) if variadic."""
     if isinstance(impl, np.ufunc):
         return ("x", "y", "z")[: impl.nin]
+    if count is not None and not inspect.isfunction(impl):
+        return ("x", "y", "z")[:count]
     parameters = inspect.signature(impl).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return tuple("*" + p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
@@ -465,9 +467,7 @@ def _bilinear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
             f"    u = {op}({', '.join(operands)}, **params)",
             "    t = u if t is None else t + u",
         ]
-    return Plan(
-        prim, w.active, tuple(w.saves), tuple(w.typed), None, w.compile("saved, types, params, tangents", "t")
-    )
+    return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), None, w.compile("saved, types, params, tangents", "t"))
 
 
 # ---------------------------------------------------------------------------------------------- differential
@@ -486,7 +486,7 @@ def differential(
     gpu: str | None = None,
     doc: str = "",
 ) -> Primitive:
-    """Declare a primitive by a tangent rule, linear in `t`, for its first input, or a tuple of them (None: no derivative).
+    """Declare a primitive by a tangent rule, linear in `t`, for its first input, or one each (None for none).
 
     A primitive of several outputs returns a tuple of tangents (None for an integer output). The pull is the
     transpose of the rule, unless `pull` (per input, like `jvp`) is given; with several outputs it gets `ct` as a tuple
@@ -601,7 +601,8 @@ def composite(
 
 
 def _type_by_definition(prim: Primitive, *types: ArrayType, **params: Any) -> ArrayType:
-    return hooks.type_by_tracing(prim.definition, types, params)
+    assert prim.definition is not None
+    return hooks.type_by_tracing(prim.definition, types, params)  # type: ignore[no-any-return]
 
 
 def _composite_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
@@ -649,9 +650,7 @@ def _constant_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     return Plan(prim, (), (), (), None, None)
 
 
-def structured(
-    name: str, impl: Rule, type: Rule, *, multiple: bool = True, doc: str = ""
-) -> Primitive:
+def structured(name: str, impl: Rule, type: Rule, *, multiple: bool = True, doc: str = "") -> Primitive:
     """Declare a primitive that holds functions or Programs; each interpreter has its own entry in `rules`."""
     return register(Primitive(name, "structured", impl, type, multiple=multiple, doc=doc))
 

@@ -131,7 +131,10 @@ class Program:
         for eq in self.equations:
             for v in eq.outputs:
                 number[id(v)] = len(number)
-        place = lambda a: a if isinstance(a, Literal) else number[id(a)]  # noqa: E731
+
+        def place(a: Atom) -> Literal | int:
+            return a if isinstance(a, Literal) else number[id(a)]
+
         results = [place(a) for a in self.outputs]
         alive = {k for k in results if isinstance(k, int)}
         steps: list[tuple[Any, ...]] = []
@@ -210,7 +213,7 @@ class Trace(Interpreter):
     def atom(self, x: Any) -> Atom:
         """Return the variable or literal for a value met while tracing; arrays are captured as they are now."""
         if x.__class__ is ProgramTracer and x.interpreter is self:
-            return x.var  # type: ignore[no-any-return]
+            return x.var
         if x.__class__ in PYTHON_SCALARS:
             return Literal(x)
         known = self._known.get(id(x))

@@ -133,7 +133,7 @@ def _look_up(table: Any, index: Any) -> Any:
 
 
 def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int) -> Any:
-    """Exchange: example i sends part j along `split_axis` to example j, which stacks what it gets along `concat_axis`."""
+    """Send part j along `split_axis` to example j, which stacks what it gets along `concat_axis`."""
     size = axis_size(axis_name)
 
     def exchange(leaf: Any) -> Any:

@@ -13,8 +13,8 @@ import numpy as np
 
 from fgrad.core import Params, Primitive, Tracer
 from fgrad.kinds import zeros
-from fgrad.ops.reduce import reduce_any
 from fgrad.ops.control import call, cond, scan, while_loop
+from fgrad.ops.reduce import reduce_any
 from fgrad.program import Program, Trace, Var
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, LinearTracer, Node, Step, private
@@ -124,6 +124,7 @@ def split_tangents(forward: Forward, args: Sequence[Any]) -> tuple[list[Any], li
 
 
 def wrap_tangents(forward: Forward, outs: Sequence[Any], n: int, active: Mask) -> tuple[Any, ...]:
+    """Return the first `n` outputs as tracers, the active ones with the tangents that follow."""
     tangents = iter(outs[n:])
     return tuple(forward.wrap(x, next(tangents)) if a else x for x, a in zip(outs[:n], active, strict=True))
 
@@ -140,6 +141,7 @@ def _call_batch(batch: Batch, args: Sequence[Any], params: Params) -> Any:
 
 
 def fronted(batch: Batch, pairs: Sequence[tuple[Any, int | None]]) -> list[Any]:
+    """Return values with the batch axis in front, where they have one."""
     return [x if a is None else to_front(x, a, batch.size) for x, a in pairs]
 
 
@@ -408,7 +410,7 @@ def _record_scan_pull(split, body, fixed, stacked, const_ids, active_carry, acti
 
 def _push_scan(saved: Any, types: Any, info: Any, tangents: Any) -> Any:
     """Run the body's push over the steps in their order: carry holds tangents of carries."""
-    params, split, fixed, stacked, mask, full = info
+    params, split, fixed, stacked, mask, _ = info
     body, n, k, length = params["body"], params["consts"], params["carries"], params["length"]
     given = dict(zip([i for i, m in enumerate(mask) if m], tangents, strict=True))
 

@@ -175,7 +175,8 @@ def _flat_rule(user_rule: Callable[..., Any], one: _Call, *both: Any) -> list[An
     ts, t_tree = tree.flatten(pair[1])
     if t_tree != one.out_tree:
         raise TypeError(
-            f"the custom_jvp rule of {one.name} must give a tangent with the tree of the output, {one.out_tree}, got {t_tree}"
+            f"the custom_jvp rule of {one.name} must give a tangent with the tree of the output, {one.out_tree}, "
+            f"got {t_tree}"
         )
     for k, (x, t) in enumerate(zip(outs, ts, strict=True)):
         want, got = type_of(x), type_of(t)
@@ -464,7 +465,7 @@ def _owned(g: Any) -> Any:
 
 def _push_custom(saved: Any, types: Any, params: Any, tangents: Any) -> list[Any]:
     """Push tangents through the transpose of the user's pullback."""
-    bwd, mine, (out_types, in_types), n = params
+    bwd, mine, (out_types, _), _ = params
     given = iter(tangents)
     ts = [next(given) if m else None for m in mine]
     differentiable = [k for k, t in enumerate(out_types) if t.dtype.kind in "fcV"]

@@ -1,4 +1,4 @@
-"""Derivatives of whole functions by batching the two modes: `jacfwd`, `jacrev`, `hessian`, `hvp`, `linear_transpose`."""
+"""Whole Jacobians by batching the two modes: `jacfwd`, `jacrev`, `hessian`; and `hvp`, `linear_transpose`."""
 
 from __future__ import annotations
 

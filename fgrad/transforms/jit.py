@@ -123,7 +123,7 @@ class JittedFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Return the recorded Program for these arguments, with the trees of arguments and outputs."""
-        leaves, key, static = self._signature(args, kwargs)
+        _, key, static = self._signature(args, kwargs)
         return self._trace(key[0], key[1], static)
 
     def cache_info(self) -> CacheInfo:

@@ -193,7 +193,7 @@ class Linearize(Interpreter):
             bit += bit
         if not mask:
             return self.pass_on(prim, args, params)
-        if prim.make_plan is None:
+        if prim.make_plan is None or (self.forward and prim.definition is not None):
             return self._structured(prim, args, params)
         plan = (prim.push_plans if self.forward else prim.plans).get(mask)
         if plan is None or len(values) > len(prim.inputs):
@@ -448,7 +448,8 @@ class Pullback:
         leaves, treedef = tree.flatten(ct)
         if treedef != self._out_tree:
             raise ValueError(
-                f"the cotangent given to a vjp function must have the tree of the output, {self._out_tree}, got {treedef}"
+                f"the cotangent given to a vjp function must have the tree of the output, {self._out_tree}, "
+                f"got {treedef}"
             )
         cts: dict[Node, Any] = {}
         seen = set()

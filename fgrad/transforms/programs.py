@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fgrad.core import ArrayType, Interpreter, Tracer, state
-from fgrad.kinds import zeros
+from fgrad.core import ArrayType, Interpreter, Params, Tracer, state, type_of
+from fgrad.kinds import hooks, zeros
 from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, LinearTracer, Node, in_order, leaf, pull_back, push_forward
@@ -40,6 +40,17 @@ def under(interpreter: Interpreter | None, fun: Callable[..., Any], *args: Any) 
 def differentiable(kind: ArrayType) -> bool:
     """Return whether values of this type have tangents."""
     return kind.dtype.kind in "fcV"
+
+
+def type_by_tracing(definition: Callable[..., Any], kinds: Sequence[ArrayType], params: Params) -> Any:
+    """Return the type (or types) of what a composite's definition gives."""
+    recorder = Trace("a definition")
+    recorder.parent = None
+    out = under(recorder, lambda: definition(*[recorder.input(kind) for kind in kinds], **params))
+    return tuple([type_of(x) for x in out]) if isinstance(out, tuple) else type_of(out)
+
+
+hooks.type_by_tracing = type_by_tracing
 
 
 class Linearization:

@@ -57,13 +57,13 @@ class Transpose(Interpreter):
                 mask |= 1 << i
         if not mask:
             return self.pass_on(prim, args, params)
+        if prim.definition is not None:
+            return prim.definition(*args, **params)
         if prim.make_plan is None:
             rule = prim.rules.get(Transpose)
-            if rule is not None:
-                return rule(self, args, params)
-            if prim.definition is None:
+            if rule is None:
                 self.missing_rule(prim)
-            return prim.definition(*args, **params)
+            return rule(self, args, params)
         plan = plan_for(prim, mask, len(args), self.forward)
         self._check_linear(prim, plan, mask, args)
         kinds = [type_of(arg) for arg in args]

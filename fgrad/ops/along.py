@@ -53,14 +53,14 @@ def _take_along(x, i, *, axis):
 
 
 def _put_along_add(x, i, u, *, axis):
-    wide = np.float32 if x.dtype == np.float16 else x.dtype
+    wide = np.float32 if x.dtype == np.float16 else x.dtype  # sums of many small numbers
     out = np.array(x, wide, order="C")
     strides = strides_of(x.shape)
     places = checked(i, x.shape[axis], axis) * strides[axis]
     for a, numbers in enumerate(_grid(i.shape, axis)):
         if a != axis:
             places = places + numbers * strides[a]
-    np.add.at(out.reshape(-1), places, u.astype(wide, copy=False))
+    np.add.at(out.reshape(-1), places.reshape(-1), u.astype(wide, copy=False).reshape(-1))
     return out.astype(x.dtype, copy=False)
 
 

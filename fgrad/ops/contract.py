@@ -16,14 +16,21 @@ from fgrad.ops.shape import inverse, move_axis, pad, reverse
 # -------------------------------------------------------------------------------------------------- dot_general
 
 
-class _Layout(NamedTuple):
-    """How operands become matrices: x (batch, free, contracted) and y (batch, contracted, free)."""
+_HALF = "e"  # the code of float16
 
-    x_perm: tuple[int, ...]
-    y_perm: tuple[int, ...]
+
+class _Layout(NamedTuple):
+    """How operands become matrices: x (batch, free, contracted) and y (batch, contracted, free).
+
+    `x_split` and `y_split` say where the last group begins; `matrices` that there is one axis in each.
+    """
+
+    x_perm: tuple[int, ...] | None
+    y_perm: tuple[int, ...] | None
     batch: int
-    x_free: int
-    y_free: int
+    x_split: int
+    y_split: int
+    matrices: bool
 
 
 def _others(ndim, *taken):
@@ -37,14 +44,21 @@ def _layout(x_ndim, y_ndim, contract, batch):
     xc = tuple([a for a, _ in pairs])
     yc = tuple([b for _, b in pairs])
     xb, yb = batch
-    x_free = _others(x_ndim, xc, xb)
-    y_free = _others(y_ndim, yc, yb)
-    return _Layout((*xb, *x_free, *xc), (*yb, *yc, *y_free), len(xb), len(x_free), len(y_free))
+    x_free, y_free = _others(x_ndim, xc, xb), _others(y_ndim, yc, yb)
+    nb = len(xb)
+    matrices = nb > 0 and len(x_free) == len(xc) == len(y_free) == 1
+    x_perm, y_perm = _unless_identity((*xb, *x_free, *xc)), _unless_identity((*yb, *yc, *y_free))
+    return _Layout(x_perm, y_perm, nb, nb + len(x_free), nb + len(yc), matrices)
+
+
+def _unless_identity(perm):
+    """Return `perm`, or None if it changes nothing."""
+    return None if perm == tuple(range(len(perm))) else perm
 
 
 def _dot_general(x, y, *, contract, batch):
     x, y = np.asarray(x), np.asarray(y)
-    if x.dtype == np.float16:  # there is no BLAS for it, and sums want single precision
+    if x.dtype.char == _HALF:  # there is no BLAS for it, and sums want single precision
         wide = _dot_general(x.astype(np.float32), y.astype(np.float32), contract=contract, batch=batch)
         return wide.astype(np.float16)
     if x.ndim <= 2 and y.ndim <= 2 and len(contract[0]) == 1 and not batch[0]:
@@ -52,18 +66,25 @@ def _dot_general(x, y, *, contract, batch):
         y = y.T if contract[1][0] else y
         return x.dot(y)
     layout = _layout(x.ndim, y.ndim, contract, batch)
-    x = x.transpose(layout.x_perm)
-    y = y.transpose(layout.y_perm)
-    nb = layout.batch
-    lead, x_shape = x.shape[:nb], x.shape[nb : nb + layout.x_free]
-    y_shape = y.shape[y.ndim - layout.y_free :]
-    shape = lead + x_shape + y_shape
-    rows, columns = math.prod(x_shape), math.prod(y_shape)
-    if not contract[0]:
-        return np.multiply(x.reshape((*lead, rows, 1)), y.reshape((*lead, 1, columns))).reshape(shape)
-    inner = math.prod(x.shape[nb + layout.x_free :])
+    if layout.x_perm is not None:
+        x = x.transpose(layout.x_perm)
+    if layout.y_perm is not None:
+        y = y.transpose(layout.y_perm)
+    if layout.matrices:
+        return np.matmul(_for_blas(x), _for_blas(y))
+    return _as_matrices(x, y, layout)
+
+
+def _as_matrices(x, y, layout):
+    """Merge the free and the contracted axes of operands in the order of `layout`, and multiply."""
+    nb, x_split, y_split = layout.batch, layout.x_split, layout.y_split
+    lead, x_shape, y_shape = x.shape[:nb], x.shape, y.shape
+    shape = x_shape[:x_split] + y_shape[y_split:]
+    rows, inner = math.prod(x_shape[nb:x_split]), math.prod(x_shape[x_split:])
     x = x.reshape((*lead, rows, inner))
-    y = y.reshape((*lead, inner, columns))
+    y = y.reshape((*lead, inner, math.prod(y_shape[y_split:])))
+    if x_split == len(x_shape):  # nothing is summed
+        return np.multiply(x, y).reshape(shape)
     if not nb:
         return x.dot(y).reshape(shape)
     return np.matmul(_for_blas(x), _for_blas(y)).reshape(shape)
@@ -106,10 +127,6 @@ def _transposed(wrt, x_ndim, y_ndim, contract, batch):
         return (ct_y, y_free), (examples, yb), _unless_identity(inverse(dims))
     dims = (*yb, *[b for _, b in sorted(zip(xc, yc, strict=True))], *y_free)
     return (x_free, ct_x), (xb, examples), _unless_identity(inverse(dims))
-
-
-def _unless_identity(perm):
-    return None if perm == tuple(range(len(perm))) else perm
 
 
 def _pull_x(ct, x, y, *, contract, batch):
@@ -224,7 +241,7 @@ def _conv_general(x, w, *, strides, padding, x_dilation, w_dilation, groups):
     inner, places = channels * math.prod(kernel), math.prod(out)
     columns = windows.reshape((n, groups, inner, places))
     weights = w.reshape((groups, w.shape[0] // groups, inner))
-    if x.dtype == np.float16:
+    if x.dtype.char == _HALF:
         y = np.matmul(weights.astype(np.float32), columns.astype(np.float32)).astype(np.float16)
     else:
         y = np.matmul(weights, columns)
@@ -281,22 +298,36 @@ def _batch_conv_general(args, dims, size, *, groups, **params):
     on_x, on_w = dims
     if on_w is None:
         x = move_axis(x, on_x, 0)
-        x = x.reshape((size * x.shape[1], *x.shape[2:]))
-        out = conv_general(x, w, groups=groups, **params)
-        return out.reshape((size, out.shape[0] // size, *out.shape[1:])), 0
+        n = x.shape[1]
+        out = conv_general(x.reshape((size * n, *x.shape[2:])), w, groups=groups, **params)
+        return out.reshape((size, n, *out.shape[1:])), 0
     w = move_axis(w, on_w, 0)
-    features = w.shape[1] // groups
     if on_x is None:
-        w = move_axis(w.reshape((size, groups, features, *w.shape[2:])), 0, 1)
-        w = w.reshape((groups * size * features, *w.shape[3:]))
-        out = conv_general(x, w, groups=groups, **params)
-        out = move_axis(out.reshape((out.shape[0], groups, size, features, *out.shape[2:])), 2, 0)
-        return out.reshape((size, out.shape[1], groups * features, *out.shape[4:])), 0
-    x = move_axis(x, on_x, 1)
-    x = x.reshape((x.shape[0], size * x.shape[2], *x.shape[3:]))
-    w = w.reshape((size * groups * features, *w.shape[2:]))
-    out = conv_general(x, w, groups=size * groups, **params)
-    return out.reshape((out.shape[0], size, groups * features, *out.shape[2:])), 1
+        return _more_features(x, w, groups, params), 0
+    return _more_groups(move_axis(x, on_x, 1), w, groups, params), 1
+
+
+def _more_features(x, w, groups, params):
+    """Convolve `x` with every kernel of `w`, as one kernel with more features in each group."""
+    size, features = w.shape[0], w.shape[1] // groups
+    w = move_axis(w.reshape((size, groups, features, *w.shape[2:])), 0, 1)
+    out = conv_general(x, w.reshape((groups * size * features, *w.shape[3:])), groups=groups, **params)
+    out = move_axis(out.reshape((out.shape[0], groups, size, features, *out.shape[2:])), 2, 0)
+    return out.reshape((size, out.shape[1], groups * features, *out.shape[4:]))
+
+
+def _more_groups(x, w, groups, params):
+    """Convolve each of the examples along axis 1 of `x` with the kernel of its own."""
+    n, size, channels, *space = x.shape
+    if not size:  # there is no convolution in 0 groups
+        kind = _conv_type(
+            ArrayType((n, channels, *space), x.dtype), ArrayType(w.shape[1:], w.dtype), groups=groups, **params
+        )
+        return np.zeros((n, 0, *kind.shape[1:]), kind.dtype)
+    features = w.shape[1]
+    x = x.reshape((n, size * channels, *space))
+    out = conv_general(x, w.reshape((size * features, *w.shape[2:])), groups=size * groups, **params)
+    return out.reshape((n, size, features, *out.shape[2:]))
 
 
 conv_general = bilinear(

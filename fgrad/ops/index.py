@@ -20,7 +20,7 @@ from fgrad.ops.along import take_along as take_along
 from fgrad.ops.elementwise import max as maximum
 from fgrad.ops.elementwise import min as minimum
 from fgrad.ops.elementwise import select
-from fgrad.ops.shape import cast, concatenate, move_axis, reshape, slice, stack, to_front, to_integer
+from fgrad.ops.shape import cast, concatenate, inverse, move_axis, reshape, slice, stack, to_front, to_integer
 from fgrad.ops.sort import argsort
 
 
@@ -42,15 +42,25 @@ def _at(i, axes, ndim):
 _ALL = np.s_[:]
 
 
-def _gather(x, i, *, axes):
-    if axes == (0,) and x.flags.c_contiguous:
-        return x.take(i[0], axis=0)
-    out = x[_at(i, axes, x.ndim)]
-    first, inner = min(axes), i.ndim - 1
+@functools.lru_cache(maxsize=4096)
+def _indices_first(axes, inner, ndim):
+    """Return the permutation that brings B, of rank `inner`, to the front of NumPy's x[index]; None if it is there.
+
+    NumPy leaves the axes of B where they are if the indexed axes are side by side.
+    """
+    first = min(axes)
     if not first or not inner or max(axes) - first >= len(axes):
-        return out
-    order = (*range(first, first + inner), *range(first), *range(first + inner, out.ndim))
-    return out.transpose(order)  # NumPy leaves adjacent indices where they are
+        return None
+    return (*range(first, first + inner), *range(first), *range(first + inner, ndim - len(axes) + inner))
+
+
+def _gather(x, i, *, axes):
+    if len(axes) == 1 and x.flags.c_contiguous:  # of other arrays `take` makes a copy first
+        out = x.take(i[0], axis=axes[0])
+    else:
+        out = x[_at(i, axes, x.ndim)]
+    perm = _indices_first(axes, i.ndim - 1, x.ndim)
+    return out if perm is None else out.transpose(perm)
 
 
 def _batch_gather(args, dims, size, *, axes):
@@ -102,14 +112,19 @@ def _flat_index(shape, i, axes):
     return places
 
 
+_FEW = 128  # updates that ufunc.at does faster on the array as it is than on the flattened one
+
+
 def _scatter(update, x, i, u, axes):
     """Return a copy of `x` with the ufunc `update` applied at every index, repeated ones one after another."""
     out = np.array(x, order="C")
     if i.ndim == 1:
         place = _at(i, axes, x.ndim)
         out[place] = update(out[place], u)
+    elif axes[0] == 0 and (x.ndim == 1 or u.size <= _FEW and axes == tuple(range(len(axes)))):
+        update.at(out, tuple(i), u)
     else:
-        update.at(out.reshape(-1), _flat_index(x.shape, i, axes), u)
+        update.at(out.reshape(-1), _flat_index(x.shape, i, axes).reshape(-1), u.reshape(-1))
     return out
 
 
@@ -120,11 +135,11 @@ def _scatter_add(x, i, u, *, axes):
 
 
 def _scatter_set(x, i, u, *, axes):
-    out = np.array(x, order="C")
-    if i.ndim == 1:
-        out[_at(i, axes, x.ndim)] = u
-    else:
-        out.reshape(-1)[_flat_index(x.shape, i, axes)] = u
+    """Write in the order of the indices: NumPy goes by memory, so both are laid out in C order first."""
+    out = np.array(x)
+    u = np.asarray(u, order="C")
+    perm = _indices_first(axes, i.ndim - 1, x.ndim)
+    out[_at(np.asarray(i, order="C"), axes, x.ndim)] = u if perm is None else u.transpose(inverse(perm))
     return out
 
 

@@ -69,9 +69,14 @@ def move_axis(x, source, target):
     return x if source == target else x.transpose(_moved(x.ndim, source, target))
 
 
+@functools.lru_cache(maxsize=4096)
+def _backwards(ndim, axes):
+    return tuple([np.s_[::-1] if a in axes else np.s_[:] for a in range(ndim)])
+
+
 reverse = linear(
     "reverse",
-    lambda x, *, axes: np.flip(x, axes),
+    lambda x, *, axes: x[_backwards(x.ndim, axes)],
     type=lambda x, *, axes: ArrayType(x.shape, x.dtype),
     transpose=lambda ct, *, axes: reverse(ct, axes=axes),
     shift=lambda size, *, axes: {"axes": tuple([a + 1 for a in axes])},
@@ -199,7 +204,8 @@ def _padding(shape, widths):
 def _pad(x, v, *, widths):
     x = np.asarray(x)
     shape, target, source = _padding(x.shape, widths)
-    out = np.full(shape, v, x.dtype)
+    out = np.empty(shape, x.dtype)
+    out[...] = v
     out[_slices(target)] = x[_slices(source)]
     return out
 

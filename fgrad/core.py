@@ -426,6 +426,55 @@ class Tracer:
         return fun(*args, **kwargs)
 
 
+def coerce(x: Any) -> Any:
+    """Return `x` as an operand of an operator, or NotImplemented."""
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) and not isinstance(x, np.ma.MaskedArray):
+        return x
+    if isinstance(x, (list, tuple)):
+        if any(isinstance(item, Tracer) for item in x):
+            return np.stack([coerce(item) for item in x])  # type: ignore[call-overload]
+        return np.asarray(x)
+    return NotImplemented
+
+
+def binary_operator(prim: Primitive) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the operator method of a binary primitive and its reflected form."""
+
+    def method(self: Tracer, other: Any) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        if other.__class__ not in OPERANDS:
+            other = coerce(other)
+            if other is NotImplemented:
+                return other
+        return interpreter.process(prim, (self, other), {})
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        if other.__class__ not in OPERANDS:
+            other = coerce(other)
+            if other is NotImplemented:
+                return other
+        return interpreter.process(prim, (other, self), {})
+
+    return method, reflected
+
+
+def unary_operator(prim: Primitive) -> Callable[[Any], Any]:
+    """Return the operator method of a unary primitive."""
+
+    def method(self: Tracer) -> Any:
+        interpreter = state.interpreter
+        if interpreter is None:
+            raise_leaked(self)
+        return interpreter.process(prim, (self,), {})
+
+    return method
+
+
 def _no_counterpart(tracer: Tracer, name: str) -> str:
     return (
         f"numpy.{name} has no derivative-aware counterpart and cannot run on a value traced by "

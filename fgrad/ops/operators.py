@@ -6,63 +6,10 @@ other operand's class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from fgrad.core import OPERANDS, Primitive, Tracer, function_table, raise_leaked, state, ufunc_table
+from fgrad.core import Tracer, binary_operator, function_table, ufunc_table, unary_operator
 from fgrad.ops import elementwise as e
-
-
-def coerce(x: Any) -> Any:
-    """Return `x` as an operand of an operator, or NotImplemented."""
-    if isinstance(x, (np.ndarray, np.generic, Tracer)) and not isinstance(x, np.ma.MaskedArray):
-        return x
-    if isinstance(x, (list, tuple)):
-        if any(isinstance(item, Tracer) for item in x):
-            return np.stack([coerce(item) for item in x])  # type: ignore[call-overload]
-        return np.asarray(x)
-    return NotImplemented
-
-
-def binary(prim: Primitive) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    """Return the operator method of a binary primitive and its reflected form."""
-
-    def method(self: Tracer, other: Any) -> Any:
-        interpreter = state.interpreter
-        if interpreter is None:
-            raise_leaked(self)
-        if other.__class__ not in OPERANDS:
-            other = coerce(other)
-            if other is NotImplemented:
-                return other
-        return interpreter.process(prim, (self, other), {})
-
-    def reflected(self: Tracer, other: Any) -> Any:
-        interpreter = state.interpreter
-        if interpreter is None:
-            raise_leaked(self)
-        if other.__class__ not in OPERANDS:
-            other = coerce(other)
-            if other is NotImplemented:
-                return other
-        return interpreter.process(prim, (other, self), {})
-
-    return method, reflected
-
-
-def unary(prim: Primitive) -> Callable[[Any], Any]:
-    """Return the operator method of a unary primitive."""
-
-    def method(self: Tracer) -> Any:
-        interpreter = state.interpreter
-        if interpreter is None:
-            raise_leaked(self)
-        return interpreter.process(prim, (self,), {})
-
-    return method
-
 
 _BINARY = {
     "add": e.add,
@@ -112,13 +59,13 @@ def install() -> None:
     function_table[np.where] = e.select
     ufunc_table.update(_UFUNCS)
     for name, prim in _BINARY.items():
-        method, reflected = binary(prim)
+        method, reflected = binary_operator(prim)
         setattr(Tracer, f"__{name}__", method)
         setattr(Tracer, f"__r{name}__", reflected)
     for name, prim in _COMPARISONS.items():
-        setattr(Tracer, f"__{name}__", binary(prim)[0])
+        setattr(Tracer, f"__{name}__", binary_operator(prim)[0])
     for name, prim in _UNARY.items():
-        setattr(Tracer, f"__{name}__", unary(prim))
+        setattr(Tracer, f"__{name}__", unary_operator(prim))
     Tracer.__pos__ = lambda self: self  # type: ignore[attr-defined]
     Tracer.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
     Tracer.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]

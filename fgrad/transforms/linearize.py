@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import PYTHON_SCALARS, ArrayType, Interpreter, Params, Primitive, Tracer, function_label, state, type_of
+from fgrad.core import (
+    OPERANDS,
+    PYTHON_SCALARS,
+    ArrayType,
+    Interpreter,
+    Params,
+    Primitive,
+    Tracer,
+    function_label,
+    state,
+    type_of,
+)
 from fgrad.kinds import Plan, Rule, plan_for
 
 # ------------------------------------------------------------------------------------------------- the tape
@@ -76,11 +87,11 @@ def leaf() -> Node:
 _by_seq = operator.attrgetter("seq")
 
 
-def in_order(roots: Iterable[Node | None]) -> list[Node]:
+def in_order(roots: Iterable[Node]) -> list[Node]:
     """Return the nodes that `roots` depend on, leaves left out, oldest first."""
     seen: set[Node] = set()
     nodes: list[Node] = []
-    stack = [node for node in roots if node is not None]
+    stack = list(roots)
     while stack:
         node = stack.pop()
         if node.plan is not None and node not in seen:
@@ -148,12 +159,12 @@ class LinearTracer(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         value = self.value
-        return value.shape if value.__class__ is np.ndarray else type_of(value).shape  # type: ignore[no-any-return]
+        return () if value.__class__ in PYTHON_SCALARS else value.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         value = self.value
-        return value.dtype if value.__class__ is np.ndarray else type_of(value).dtype  # type: ignore[no-any-return]
+        return PYTHON_SCALARS.get(value.__class__) or value.dtype
 
     def concrete(self) -> Any:
         value = self.value
@@ -174,7 +185,8 @@ class Linearize(Interpreter):
     """
 
     def __init__(self, label: str, forward: bool = False):
-        super().__init__(label)
+        self.parent = state.interpreter
+        self.label = label
         self.forward = forward
         self.clock: Callable[[], int] = itertools.count(1).__next__
 
@@ -205,13 +217,22 @@ class Linearize(Interpreter):
             return out
         if prim.multiple:
             return self._record_many(plan, values, nodes, mask, params, out)
-        if plan.typed is None:
-            types = elementwise_types(plan, values, out)
-        else:
-            types = kept_types(plan, values, (out,)) if plan.typed else ()
+        typed = plan.typed
+        types: tuple[ArrayType, ...] | None = None
+        if typed is None and out.__class__ is np.ndarray:  # elementwise_types, without its calls where all agree
+            shape, dtype = out.shape, out.dtype
+            for i in active:
+                x = values[i]
+                if x.__class__ is not np.ndarray or x.dtype is not dtype or x.shape != shape:
+                    types = elementwise_types(plan, values, out)
+                    break
+        elif typed is None or typed:
+            types = kept_types(plan, values, (out,))
         if len(active) != len(nodes):
             nodes = _active_nodes(plan, nodes, mask)
-        saved = [values[k] if k >= 0 else out for k in plan.saves]
+        saved = []
+        for k in plan.saves:
+            saved.append(values[k] if k >= 0 else out)
         for k in plan.foreign:
             saved[k] = private(saved[k])
         return LinearTracer(self, out, Node(plan, saved, types, params, tuple(nodes), self.clock()))
@@ -331,11 +352,17 @@ def as_operand(x: Any, name: str = "argument") -> Any:
 def result(x: Any, seen: set[int]) -> Any:
     """Return `x` as an array that shares memory with nothing in `seen`, and enter it there."""
     if x.__class__ is np.ndarray:
-        if x.base is not None or id(x) in seen:
+        if x.base is not None or id(x) in seen or not x.flags.writeable:
             x = x.copy()
         seen.add(id(x))
         return x
     return x if isinstance(x, Tracer) else np.array(x)
+
+
+def saved_buffers(order: Iterable[Node]) -> set[int]:
+    """Return the ids of the arrays that own what the nodes have saved."""
+    saved = [x for node in order for x in node.saved if x.__class__ is np.ndarray]
+    return {id(x if x.base is None else x.base) for x in saved}
 
 
 def zero_cotangent(kind: ArrayType) -> np.ndarray[Any, Any]:
@@ -365,7 +392,7 @@ class _Recorded:
         full = list(args)
         for i in argnums:
             arg = args[i]
-            if arg.__class__ is np.ndarray or arg.__class__ in PYTHON_SCALARS:
+            if arg.__class__ in OPERANDS:
                 self.in_tree.append(None)
                 full[i] = self._input(arg, f"argument {i}", check)
             else:
@@ -379,11 +406,12 @@ class _Recorded:
             state.interpreter = tape.parent
 
     def _input(self, x: Any, name: str, check: Callable[[Any, str], None] | None) -> Any:
-        x = as_operand(x, name)
+        if x.__class__ is not np.ndarray or not x.dtype.isnative:
+            x = as_operand(x, name)
         kind = type_of(x)
         if check is not None:
             check(kind, name)
-        node = leaf()
+        node = Node(None, (), None, {}, (), 0)
         self.kinds.append(kind)
         self.leaves.append(node)
         x = private(x)
@@ -401,11 +429,10 @@ class _Recorded:
 
     def gather(self, cts: dict[Node, Any], seen: set[int]) -> list[Any]:
         """Return the cotangents of the inputs, per argument in its tree."""
-        flat = [
-            result(cts[node], seen) if node in cts else zero_cotangent(kind)
-            for node, kind in zip(self.leaves, self.kinds, strict=True)
-        ]
-        return unflatten_each(self.in_tree, flat)
+        flat = []
+        for node, kind in zip(self.leaves, self.kinds, strict=True):
+            flat.append(result(cts[node], seen) if node in cts else zero_cotangent(kind))
+        return flat if self.in_tree == [None] else unflatten_each(self.in_tree, flat)
 
 
 def unflatten_each(trees: Sequence[Any], flat: Sequence[Any]) -> list[Any]:
@@ -442,7 +469,7 @@ class Pullback:
         self._nodes = [recorded.node(x) for x in leaves]
         self._kinds = [type_of(x) for x in leaves]
         self._out_tree = out_tree
-        self._order = in_order(self._nodes)
+        self._order = in_order([node for node in self._nodes if node is not None])
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         leaves, treedef = tree.flatten(ct)
@@ -506,8 +533,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     leaves, out_tree = tree.flatten(out)
     leaves = [as_operand(x, "the output of the function given to vjp") for x in leaves]
     pullback = Pullback(recorded, leaves, out_tree)
-    saved = {id(x) for node in pullback._order if node.saved for x in node.saved}
-    seen: set[int] = saved
+    seen = saved_buffers(pullback._order)
     out = tree.unflatten(out_tree, [result(recorded.value(x, seen), seen) for x in leaves])
     if not has_aux:
         return out, pullback
@@ -553,7 +579,7 @@ def value_and_grad(
 
     @functools.wraps(fun, updated=())
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        numbers = positions(argnums, len(args))
+        numbers = (0,) if argnums == 0 and args else positions(argnums, len(args))
         recorded = _Recorded(label, fun, args, kwargs, numbers, check)
         out = recorded.out
         aux = None
@@ -568,7 +594,9 @@ def value_and_grad(
                 pull_back(in_order((node,)), cts)
         seen: set[int] = set()
         grads = recorded.gather(cts, seen)
-        value = result(recorded.value(out, seen), seen)
+        value = recorded.value(out, seen)
+        if not isinstance(value, Tracer):
+            value = np.asarray(value)
         if has_aux:
             value = value, tree.map(lambda x: recorded.value(x, seen), aux)
         return value, grads[0] if argnums.__class__ is int else tuple(grads)
@@ -635,23 +663,26 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
         raise TypeError(
             f"gradient only defined for scalar-output functions. The output was a {type(out).__name__}: {out!r}"
         )
-    kind = type_of(as_operand(out, "the output of the function given to grad"))
-    if kind.shape != ():
-        raise TypeError(f"gradient only defined for scalar-output functions. The output had shape: {kind.shape}.")
-    code = kind.dtype.kind
+    out = as_operand(out, "the output of the function given to grad")
+    value = out.value if out.__class__ is LinearTracer else out
+    weak = value.__class__ in PYTHON_SCALARS
+    if not weak and value.shape != ():
+        raise TypeError(f"gradient only defined for scalar-output functions. The output had shape: {value.shape}.")
+    dtype = PYTHON_SCALARS[value.__class__] if weak else value.dtype
+    code = dtype.kind
     if holomorphic:
         if code != "c":
-            raise TypeError(f"grad with holomorphic=True requires a complex output, but it has type {kind}")
+            raise TypeError(f"grad with holomorphic=True requires a complex output, but it has type {type_of(value)}")
     elif code == "c":
         raise TypeError(
-            f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type {kind}. "
-            "Set holomorphic=True for a holomorphic function, or take the real part."
+            f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type "
+            f"{type_of(value)}. Set holomorphic=True for a holomorphic function, or take the real part."
         )
     elif code not in "fV":
         raise TypeError(
-            f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type {kind}"
+            f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type {type_of(value)}"
         )
-    return 1.0 if kind.weak else kind.dtype.type(1)
+    return 1.0 if weak else dtype.type(1)
 
 
 # ------------------------------------------------------------------------------------------------ linearize
@@ -668,7 +699,7 @@ class LinearFunction:
         self._kinds = [type_of(x) for x in leaves]
         self._in_tree = in_tree
         self._out_tree = out_tree
-        self._order = in_order(self._leaves)
+        self._order = in_order([node for node in self._leaves if node is not None])
 
     def __call__(self, *tangents: Any) -> Any:
         leaves, treedef = tree.flatten(tangents)
@@ -733,7 +764,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     leaves, out_tree = tree.flatten(out)
     leaves = [as_operand(x, "the output of the function given to linearize") for x in leaves]
     linear_fun = LinearFunction(recorded, leaves, tree.structure(primals), out_tree)
-    seen = {id(x) for node in linear_fun._order if node.saved for x in node.saved}
+    seen = saved_buffers(linear_fun._order)
     out = tree.unflatten(out_tree, [result(recorded.value(x, seen), seen) for x in leaves])
     if not has_aux:
         return out, linear_fun

@@ -97,7 +97,7 @@ def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> 
     mine = [x.__class__ is LinearTracer and x.interpreter is tape for x in outs]
     nodes = [x.node if m else None for x, m in zip(outs, mine, strict=True)]
     values = [x.value if m else x for x, m in zip(outs, mine, strict=True)]
-    order = in_order(nodes)
+    order = in_order([node for node in nodes if node is not None])
     residuals = list({id(x.var): x for x in _saved_tracers(order, recorder)}.values())
     forward = recorder.finish([*values, *residuals])
     active = tuple(m or bool(force and f) for m, f in zip(mine, force or mine, strict=True))

@@ -93,6 +93,24 @@ def type_of(x: Any) -> ArrayType:
     raise TypeError(f"not an array or a number: {x!r} of type {cls.__name__}")
 
 
+_SMALL = 2048  # elements that are copied faster than NumPy makes a broadcast view
+
+
+def broadcast_array(x: Any, *, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return `np.broadcast_to(x, shape)`; a small result is a copy, which is faster to make."""
+    size = 1
+    for n in shape:
+        size *= n
+    if size > _SMALL:
+        return np.broadcast_to(x, shape)
+    x = np.asarray(x)
+    if x.ndim > len(shape):
+        raise ValueError(f"cannot broadcast an array of shape {x.shape} to shape {shape}")
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
 # ---------------------------------------------------------------------------------- interpreters and their state
 
 

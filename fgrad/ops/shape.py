@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fgrad.core import ArrayType, type_of
+from fgrad.core import ArrayType, broadcast_array, type_of
 from fgrad.kinds import constant, linear, sum_to
 from fgrad.ops.elementwise import select
 
@@ -86,20 +86,6 @@ reverse = linear(
 
 # ---------------------------------------------------------------------------------------------------- broadcast
 
-_SMALL = 2048  # elements that are copied faster than NumPy makes a broadcast view
-
-
-def _broadcast(x, *, shape):
-    if math.prod(shape) > _SMALL:
-        return np.broadcast_to(x, shape)
-    x = np.asarray(x)
-    if x.ndim > len(shape):
-        raise ValueError(f"cannot broadcast an array of shape {x.shape} to shape {shape}")
-    out = np.empty(shape, x.dtype)
-    out[...] = x
-    return out
-
-
 def _broadcast_type(x, *, shape):
     if np.broadcast_shapes(x.shape, shape) != shape:
         raise ValueError(f"cannot broadcast an array of shape {x.shape} to shape {shape}")
@@ -116,7 +102,7 @@ def _batch_broadcast(args, dims, size, *, shape):
 
 broadcast = linear(
     "broadcast",
-    _broadcast,
+    broadcast_array,
     type=_broadcast_type,
     transpose=lambda ct, x: sum_to(ct, x),
     batch=_batch_broadcast,

@@ -15,8 +15,8 @@ from fgrad.transforms.linearize import check_callable, vjp, zero_cotangent
 
 __all__ = ["check_grads", "numerical_jvp"]
 
-TOLERANCE = {8: 1e-6, 4: 2e-3, 2: 5e-2}
-"""Absolute and relative tolerance, by bytes of a real number."""
+TOLERANCE = {64: 1e-6, 32: 2e-3, 16: 5e-2}
+"""Absolute and relative tolerance, by bits of a real number."""
 
 ENTRIES = 4096
 """How many entries are differentiated one by one to find the worst in a failed check of reverse mode."""
@@ -118,13 +118,12 @@ def _check_reverse(check: _Check, f: Callable[..., Any], args: Any, tangents: An
 
 def _worst_entry(check: _Check, f: Callable[..., Any], args: tuple[Any, ...], ct: Any, pulled: Any) -> str:
     """Return words on the entry of the gradient that is farthest from finite differences."""
-    entries = [
-        (abs(g - n), path, index, g, n) for path, index, g, n in _entries(check, f, args, ct, pulled) if not g == n
-    ]
+    entries = [(abs(g - n), path, index, g, n) for path, index, g, n in _entries(check, f, args, ct, pulled) if g != n]
     if not entries:
         return ""
     _, path, index, g, n = max(entries, key=lambda e: np.inf if np.isnan(e[0]) else e[0])
-    return f";\nworst entry: args{tree.keystr(path)}{list(index) or ''} has derivative {g!r}, finite differences give {n!r}"
+    place = f"args{tree.keystr(path)}{list(index) or ''}"
+    return f";\nworst entry: {place} has derivative {g!r}, finite differences give {n!r}"
 
 
 def _entries(
@@ -168,8 +167,7 @@ def _tolerances(check: _Check, *trees: Any) -> tuple[float, float]:
 
 def tolerance(dtypes: Sequence[Any]) -> float:
     """Return the tolerance of finite differences for the narrowest floating dtype among `dtypes`."""
-    sizes = [np.finfo(d).bits // 8 for d in dtypes if d.kind in "fc"]
-    return TOLERANCE[min(sizes, default=8)] if min(sizes, default=8) in TOLERANCE else TOLERANCE[8]
+    return max([TOLERANCE[min(np.finfo(d).bits, 64)] for d in dtypes if d.kind in "fc"], default=TOLERANCE[64])
 
 
 def worst(a: Any, b: Any, atol: float, rtol: float) -> tuple[int, ...] | None:

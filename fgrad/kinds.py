@@ -572,12 +572,15 @@ def composite(
     pull: Any = None,
     impl: Rule | None = None,
     type: Rule | None = None,
+    shift: Rule | None = None,
+    batch: Rule | None = None,
     gpu: str | None = None,
     doc: str = "",
 ) -> Primitive:
     """Declare a primitive by a definition in other primitives; `pull` overrides the derived one.
 
-    A transform without a rule of its own looks inside the definition. `impl` may give a faster way to compute.
+    A transform without a rule of its own looks inside the definition. `impl` may give a faster way to compute, `shift`
+    or `batch` one to batch.
     """
     pulls = pull if isinstance(pull, tuple) or pull is None else (pull,)
     prim = Primitive(
@@ -587,8 +590,9 @@ def composite(
         type or _type_by_definition,
         inputs=_input_names(definition, None),
         make_plan=_composite_plan if pulls else None,
+        batch=batch,
         definition=definition,
-        declared={"pull": pulls},
+        declared={"pull": pulls, "shift": shift},
         gpu=gpu,
         doc=doc,
     )

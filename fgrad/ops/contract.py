@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from fgrad.core import ArrayType
 from fgrad.kinds import bilinear
-from fgrad.ops.shape import inverse, move_axis, pad, reverse
+from fgrad.ops.shape import as_slices, inverse, move_axis, pad, padding_of, reverse
 
 # -------------------------------------------------------------------------------------------------- dot_general
 
@@ -218,34 +218,64 @@ def _conv_type(x, w, *, strides, padding, x_dilation, w_dilation, groups):
 
 
 def _conv_general(x, w, *, strides, padding, x_dilation, w_dilation, groups):
-    """Lay out every window as a column, then multiply matrices."""
+    """Lay out every window of x as a row or column of a matrix, and multiply."""
+    if x.dtype.char == _HALF:
+        x, w = x.astype(np.float32), w.astype(np.float32)
+        params = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
+        return _conv_general(x, w, groups=groups, **params).astype(np.float16)
     axes = _spatial(x, w, strides, padding, x_dilation, w_dilation)
-    widths = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, x_dilation, strict=True)]
+    if max(x_dilation, default=1) > 1 and max(strides) == 1:
+        return _conv_dilated(x, w, axes, groups)
+    widths = tuple([(lo, hi, d - 1) for (lo, hi), d in zip(padding, x_dilation, strict=True)])
     if any(any(width) for width in widths):
         x = pad.impl(x, 0, widths=((0, 0, 0), (0, 0, 0), *widths))
-    n, channels = x.shape[0], w.shape[1]
+    windows = _windows(x, axes, groups)
+    n, channels, rank = x.shape[0], w.shape[1], len(axes)
     kernel, out = w.shape[2:], tuple([a.out for a in axes])
+    inner, places = channels * math.prod(kernel), math.prod(out)
+    weights = w.reshape((groups, w.shape[0] // groups, inner))
+    if math.prod(kernel) <= places:
+        columns = windows.reshape((n, groups, inner, places))
+        return np.matmul(weights, columns).reshape((n, w.shape[0], *out))
+    order = (1, 0, *range(3 + rank, 3 + 2 * rank), *range(2, 3 + rank))  # long rows are quicker to copy than columns
+    rows = windows.transpose(order).reshape((groups, n * places, inner))
+    y = np.matmul(rows, weights.transpose((0, 2, 1)))
+    return y.reshape((groups, n, places, -1)).transpose((1, 0, 3, 2)).reshape((n, w.shape[0], *out))
+
+
+def _windows(x, axes, groups):
+    """Return a view of the padded `x` of shape (N, groups, channels, kernel..., out...)."""
+    channels = x.shape[1] // groups
     by_example, by_channel, *steps = x.strides
-    windows = as_strided(
+    return as_strided(
         x,
-        (n, groups, channels, *kernel, *out),
+        (x.shape[0], groups, channels, *[a.kernel for a in axes], *[a.out for a in axes]),
         (
             by_example,
             by_channel * channels,
             by_channel,
-            *[s * d for s, d in zip(steps, w_dilation, strict=True)],
-            *[s * d for s, d in zip(steps, strides, strict=True)],
+            *[step * a.w_dilation for step, a in zip(steps, axes, strict=True)],
+            *[step * a.stride for step, a in zip(steps, axes, strict=True)],
         ),
         writeable=False,
     )
-    inner, places = channels * math.prod(kernel), math.prod(out)
-    columns = windows.reshape((n, groups, inner, places))
-    weights = w.reshape((groups, w.shape[0] // groups, inner))
-    if x.dtype.char == _HALF:
-        y = np.matmul(weights.astype(np.float32), columns.astype(np.float32)).astype(np.float16)
-    else:
-        y = np.matmul(weights, columns)
-    return y.reshape((n, w.shape[0], *out))
+
+
+def _conv_dilated(x, w, axes, groups):
+    """Convolve a dilated `x` with stride 1 and without its zeros: multiply, then add up what each tap gives."""
+    n, space = x.shape[0], x.shape[2:]
+    features, channels, *kernel = w.shape
+    weights = w.reshape((groups, features // groups, channels, -1)).transpose((0, 1, 3, 2))
+    weights = weights.reshape((groups, -1, channels))
+    parts = np.matmul(weights, x.reshape((n, groups, channels, math.prod(space))))
+    parts = parts.reshape((n, features, *kernel, *space))
+    out = np.zeros((n, features, *[a.out for a in axes]), x.dtype)
+    for tap in np.ndindex(*kernel):
+        befores = [a.before - k * a.w_dilation for a, k in zip(axes, tap, strict=True)]
+        widths = tuple([(b, a.out - b - a.x_dilated, a.x_dilation - 1) for a, b in zip(axes, befores, strict=True)])
+        _, target, source = padding_of(space, widths)
+        out[(..., *as_slices(target))] += parts[(np.s_[:], np.s_[:], *tap, *as_slices(source))]
+    return out
 
 
 def _swapped(w, groups):

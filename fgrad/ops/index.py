@@ -264,6 +264,7 @@ scatter_mul = composite(
     _product_by_place,
     impl=lambda x, i, u, *, axes: _scatter(np.multiply, x, i, u, axes),
     type=same_type,
+    batch=lambda *args, axes: _batch_scatter(scatter_mul, *args, axes=axes),
     gpu="index.scatter_mul",
     doc="x times u at the indices i; repeated indices multiply up.",
 )

@@ -86,6 +86,7 @@ reverse = linear(
 
 # ---------------------------------------------------------------------------------------------------- broadcast
 
+
 def _broadcast_type(x, *, shape):
     if np.broadcast_shapes(x.shape, shape) != shape:
         raise ValueError(f"cannot broadcast an array of shape {x.shape} to shape {shape}")
@@ -120,14 +121,15 @@ def to_front(x, axis, size):
 
 
 @functools.lru_cache(maxsize=4096)
-def _slices(index):
+def as_slices(index):
+    """Return triples (start, stop, step) as the index NumPy takes."""
     return tuple([builtins.slice(*triple) for triple in index])
 
 
 def _slice_type(x, *, index):
     if len(index) != x.ndim:
         raise ValueError(f"index has {len(index)} entries for {x.ndim} axes")
-    shape = tuple([len(range(*s.indices(n))) for s, n in zip(_slices(index), x.shape, strict=True)])
+    shape = tuple([len(range(*s.indices(n))) for s, n in zip(as_slices(index), x.shape, strict=True)])
     return ArrayType(shape, x.dtype)
 
 
@@ -137,7 +139,7 @@ def _shift_index(size, *, index):
 
 slice = linear(
     "slice",
-    lambda x, *, index: np.asarray(x)[_slices(index)],
+    lambda x, *, index: np.asarray(x)[as_slices(index)],
     type=_slice_type,
     transpose=lambda ct, x, *, index: place(ct, shape=x.shape, index=index),
     shift=_shift_index,
@@ -149,7 +151,7 @@ slice = linear(
 def _place(u, *, shape, index):
     u = np.asarray(u)
     out = np.zeros(shape, u.dtype)
-    out[_slices(index)] = u
+    out[as_slices(index)] = u
     return out
 
 
@@ -167,7 +169,7 @@ place = linear(
 
 
 @functools.lru_cache(maxsize=4096)
-def _padding(shape, widths):
+def padding_of(shape, widths):
     """Return the padded shape, the slice of it that holds elements of x, and the slice of x they come from."""
     padded, target, source = [], [], []
     for n, (lo, hi, interior) in zip(shape, widths, strict=True):
@@ -189,15 +191,15 @@ def _padding(shape, widths):
 
 def _pad(x, v, *, widths):
     x = np.asarray(x)
-    shape, target, source = _padding(x.shape, widths)
+    shape, target, source = padding_of(x.shape, widths)
     out = np.empty(shape, x.dtype)
     out[...] = v
-    out[_slices(target)] = x[_slices(source)]
+    out[as_slices(target)] = x[as_slices(source)]
     return out
 
 
 def _unpad(ct, x, *, widths):
-    _, target, source = _padding(x.shape, widths)
+    _, target, source = padding_of(x.shape, widths)
     return place(slice(ct, index=target), shape=x.shape, index=source)
 
 
@@ -219,7 +221,7 @@ def _batch_pad(args, dims, size, *, widths):
 pad = linear(
     "pad",
     _pad,
-    type=lambda x, v, *, widths: ArrayType(_padding(x.shape, widths)[0], x.dtype),
+    type=lambda x, v, *, widths: ArrayType(padding_of(x.shape, widths)[0], x.dtype),
     wrt=(0, 1),
     transpose=(
         _unpad,

@@ -34,6 +34,7 @@ sort = composite(
     _sorted,
     impl=lambda x, *, axis: np.sort(x, axis=axis),
     type=lambda x, *, axis: ArrayType(x.shape, x.dtype),
+    shift=shift_axis,
     gpu="sort.sort",
     doc="x in ascending order along an axis; nan comes last.",
 )

@@ -1,0 +1,183 @@
+"""jit, eval_shape and make_ir: signatures, statics, constants, errors; jit(f) = f."""
+
+import functools
+import threading
+
+import numpy as np
+import pytest
+
+import fgrad
+from fgrad.errors import TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def test_python_runs_once_per_signature():
+    runs = []
+
+    @fgrad.jit
+    def f(x, y):
+        runs.append(1)
+        return x * y
+
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X, 2.0), 2 * X)
+    assert len(runs) == 1
+    f(X, 3.0)  # values are no part of the signature
+    assert len(runs) == 1
+    f(X, 3)
+    f(X.astype(np.float32), 3.0)
+    f(X[:2], 3.0)
+    f(X, np.float64(3.0))  # strong where 3.0 is weak
+    assert len(runs) == 5
+    assert f.cache_info().misses == 5 and f.cache_info().hits == 3
+    f.clear_cache()
+    assert f.cache_info().currsize == 0
+
+
+def test_results_are_fresh():
+    f = fgrad.jit(lambda x: (x, x, x.reshape(3, 1), X))
+    a, b, c, d = f(X)
+    for array in (a, b, c, d):
+        array += 1
+    np.testing.assert_array_equal(X, [1, 2, 3])
+    np.testing.assert_array_equal(f(X)[3], X)
+
+
+def test_closed_over_arrays_are_constants_as_recorded():
+    weights = X.copy()
+    f = fgrad.jit(lambda x: x * weights)
+    f(X)
+    weights[:] = 0
+    np.testing.assert_array_equal(f(X), X * X)
+
+
+def test_statics_by_position_and_name():
+    def power(x, n, flag=True):
+        return x**n if flag else x
+
+    for f in (
+        fgrad.jit(power, static_argnums=(1, 2)),
+        fgrad.jit(power, static_argnums=(-2, -1)),
+        fgrad.jit(power, static_argnames=("n", "flag")),
+        fgrad.jit(static_argnames=["n", "flag"])(power),
+    ):
+        np.testing.assert_array_equal(f(X, 2), X**2)
+        np.testing.assert_array_equal(f(X, n=3), X**3)
+        np.testing.assert_array_equal(f(X, 3, False), X)
+    with pytest.raises(ValueError, match="hashable"):
+        fgrad.jit(power, static_argnums=1)(X, [1])
+    with pytest.raises(ValueError, match="static_argnums has 7"):
+        fgrad.jit(power, static_argnums=7)
+    with pytest.raises(ValueError, match="'m', which is no argument"):
+        fgrad.jit(power, static_argnames="m")
+    f = fgrad.jit(lambda n: n + 1, static_argnums=0)
+    assert f(1).dtype == np.int64 and f(1.0).dtype == np.float64
+
+
+def test_methods_partials_and_refusals():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @functools.partial(fgrad.jit, static_argnums=0)
+        def apply(self, x):
+            return x * self.w
+
+    np.testing.assert_array_equal(Model(2.0).apply(X), 2 * X)
+    np.testing.assert_array_equal(fgrad.jit(functools.partial(np.multiply, 3.0))(X), 3 * X)
+
+    def generator(x):
+        yield x
+
+    for wrong in (3, generator, staticmethod(lambda x: x)):
+        with pytest.raises(TypeError, match="jit expects a function"):
+            fgrad.jit(wrong)
+    with pytest.raises(TypeError, match=r"outputs must be arrays.*\['b'\]"):
+        fgrad.jit(lambda x: {"a": x, "b": "text"})(X)
+    with pytest.raises(TypeError, match="static_argnums"):
+        fgrad.jit(lambda x, mode: x)(X, "fast")
+
+
+def test_control_flow_names_line_and_remedy():
+    def branch(x):
+        return x if x > 0 else -x
+
+    with pytest.raises(TracerBoolConversionError, match=r"(?s)test_jit.py:\d+.*jit of branch.*static_argnums"):
+        fgrad.jit(branch)(1.0)
+    with pytest.raises(TracerIntegerConversionError, match="(?s)range.*fori_loop"):
+        fgrad.jit(lambda n: sum(range(n)))(3)
+
+
+def test_leaks_are_caught():
+    kept = []
+    fgrad.jit(lambda x: kept.append(x) or x)(X)
+    with pytest.raises(UnexpectedTracerError, match="jit of"):
+        kept[0] + 1
+
+
+def test_closing_over_an_outer_transform():
+    assert fgrad.grad(lambda c: fgrad.jit(lambda y: y * c)(2.0))(3.0) == 2.0
+    inner = fgrad.jit(lambda x: x * 2)
+    np.testing.assert_array_equal(fgrad.jit(lambda x: inner(x) + inner(x))(X), 4 * X)
+
+
+def test_donation_warns():
+    with pytest.warns(UserWarning, match="not reused"):
+        fgrad.jit(lambda x: x, donate_argnums=0)(X)
+
+
+def test_disable_jit_is_local_to_the_thread():
+    seen = []
+    f = fgrad.jit(lambda x: seen.append(type(x)) or x)
+    with fgrad.disable_jit():
+        f(X)
+        thread = threading.Thread(target=lambda: f(X))
+        thread.start()
+        thread.join()
+    assert seen[0] is np.ndarray and seen[1] is not np.ndarray
+
+
+def test_threads_share_one_jitted_function():
+    f = fgrad.jit(lambda x: np.tanh(x) * 2)
+    results = {}
+
+    def work(k):
+        results[k] = [f(np.full(4, float(k))) for _ in range(50)]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for k, outs in results.items():
+        for out in outs:
+            np.testing.assert_array_equal(out, np.tanh(np.full(4, float(k))) * 2)
+
+
+@pytest.mark.parametrize("x", [2, 2.0, True, np.float32(2), np.arange(3, dtype=np.int8), X])
+@pytest.mark.parametrize(
+    "f", [lambda x: x * 2, lambda x: x * 2.5, lambda x: x / 2, np.sin, lambda x: np.float32(3) * x, lambda x: x > 1]
+)
+def test_dtypes_are_those_of_eager_numpy(f, x):
+    eager = np.asarray(f(x))
+    assert fgrad.jit(f)(x).dtype == eager.dtype
+    assert fgrad.eval_shape(f, x).dtype == eager.dtype
+    if np.ndim(x):
+        assert fgrad.vmap(f)(x).dtype == eager.dtype
+
+
+def test_eval_shape_does_no_work():
+    big = fgrad.ShapeDtypeStruct((10**6, 10**6), np.float32)
+    assert fgrad.eval_shape(lambda x: (x @ x).sum(axis=0), big) == fgrad.ShapeDtypeStruct((10**6,), np.float32)
+    with pytest.raises(ValueError, match="dtype"):
+        fgrad.ShapeDtypeStruct((3,), None)
+
+
+def test_ir_prints_and_checks():
+    program = fgrad.make_ir(lambda x, y: np.tanh(x @ y) + 1)(np.ones((2, 3)), np.ones(3))
+    program.check()
+    text = str(program)
+    assert "a: float64[2,3], b: float64[3]" in text and "tanh" in text and "add" in text
+    repeated = fgrad.make_ir(lambda x: np.tanh(x) + np.tanh(x))(X)
+    assert len(repeated.equations) == 3 and len(repeated.simplify().equations) == 2

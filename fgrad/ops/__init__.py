@@ -4,6 +4,18 @@ Importing this package fills `fgrad.core.TABLE`. A module here may use the primi
 ordinary code in operators and primitives, with no `np.` calls on values that may be traced.
 """
 
-from fgrad.ops import along, complex, contract, elementwise, index, methods, operators, reduce, shape, sort
+from fgrad.ops import along, complex, contract, elementwise, index, methods, operators, reduce, shape, sort, special
 
-__all__ = ["along", "complex", "contract", "elementwise", "index", "methods", "operators", "reduce", "shape", "sort"]
+__all__ = [
+    "along",
+    "complex",
+    "contract",
+    "elementwise",
+    "index",
+    "methods",
+    "operators",
+    "reduce",
+    "shape",
+    "sort",
+    "special",
+]

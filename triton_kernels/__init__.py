@@ -32,7 +32,7 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] == "triton":
             raise ImportError(
-                f"fgrad.triton_kernels.{name} needs Triton: pip install 'fgrad[triton]' (its wheels exist for Linux alone)"
+                f"fgrad.triton_kernels.{name} needs Triton: pip install 'fgrad[triton]' (wheels exist for Linux alone)"
             ) from error
         raise
     return getattr(module, name) if name in _HOMES else module

@@ -79,8 +79,8 @@ def compile_kernel(kernel, signature, constexprs=None, targets=tuple(LIMITS), *,
 
     Args:
         kernel: a `@triton.jit` function.
-        signature: parameter name to type, as in "*bf16", "i32", "fp32". Pointers are taken as 16-byte aligned; "*bf16:1"
-            says they are not, and "i32:16" that a number is a multiple of 16.
+        signature: parameter name to type, as in "*bf16", "i32", "fp32". Pointers are taken as 16-byte aligned unless
+            "*bf16:1" says they are not; "i32:16" says that a number is a multiple of 16.
         constexprs: parameter name to compile-time value.
         targets: names out of `LIMITS`.
         enable_fp_fusion: let the compiler contract a * b + c; given always, as Triton's own default changes with 3.10.

@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from fgrad.core import ArrayType
+from fgrad.core import ArrayType, type_of
 from fgrad.kinds import bilinear
 from fgrad.ops.shape import as_slices, inverse, move_axis, pad, padding_of, reverse
 
+_HALF = "e"  # the code of float16, for which there is no BLAS and whose sums want single precision
+
 # -------------------------------------------------------------------------------------------------- dot_general
-
-
-_HALF = "e"  # the code of float16
 
 
 class _Layout(NamedTuple):
@@ -58,7 +57,7 @@ def _unless_identity(perm):
 
 def _dot_general(x, y, *, contract, batch):
     x, y = np.asarray(x), np.asarray(y)
-    if x.dtype.char == _HALF:  # there is no BLAS for it, and sums want single precision
+    if x.dtype.char == _HALF:
         wide = _dot_general(x.astype(np.float32), y.astype(np.float32), contract=contract, batch=batch)
         return wide.astype(np.float16)
     if x.ndim <= 2 and y.ndim <= 2 and len(contract[0]) == 1 and not batch[0]:
@@ -154,7 +153,7 @@ def _batch_dot_general(args, dims, size, *, contract, batch):
     if on_x is not None and on_y is not None:
         return dot_general(x, y, contract=contract, batch=((on_x, *xb), (on_y, *yb))), 0
     out = dot_general(x, y, contract=contract, batch=(xb, yb))
-    x_free = _others(np.ndim(x), contract[0], xb)
+    x_free = _others(type_of(x).ndim, contract[0], xb)
     if on_x is not None:
         return out, len(xb) + x_free.index(on_x)
     return out, len(xb) + len(x_free) + _others(y.ndim, contract[1], yb).index(on_y)

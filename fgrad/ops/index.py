@@ -20,7 +20,18 @@ from fgrad.ops.along import take_along as take_along
 from fgrad.ops.elementwise import max as maximum
 from fgrad.ops.elementwise import min as minimum
 from fgrad.ops.elementwise import select
-from fgrad.ops.shape import cast, concatenate, inverse, move_axis, reshape, slice, stack, to_front, to_integer
+from fgrad.ops.shape import (
+    broadcast,
+    cast,
+    concatenate,
+    inverse,
+    move_axis,
+    reshape,
+    slice,
+    stack,
+    to_front,
+    to_integer,
+)
 from fgrad.ops.sort import argsort
 
 
@@ -82,9 +93,14 @@ def _past(axes, new):
 
 def _with_examples(i, axis, size):
     """Return batched indices (k, *B) as (k + 1, size, *B), the first row being the number of the example."""
-    i = move_axis(i, axis, 1)
-    numbers = np.arange(size, dtype=i.dtype).reshape((1, size, *(1,) * (i.ndim - 2)))
+    i = _as_index(move_axis(i, axis, 1))
+    numbers = np.arange(size).reshape((1, size, *(1,) * (i.ndim - 2)))
     return concatenate(np.broadcast_to(numbers, (1, *i.shape[1:])), i, axis=0)
+
+
+def _as_index(i):
+    """Return indices in the dtype that holds any of them, for arithmetic."""
+    return i if i.dtype == np.intp else to_integer(i, dtype=np.intp)
 
 
 gather = linear(
@@ -233,9 +249,8 @@ def _product_by_place(x, i, u, *, axes):
     Entries are sorted by place and multiplied up within each place by doubling; the last one of a place has the
     product of all.
     """
-    batch = i.shape[1:]
-    count = math.prod(batch)
-    rows = reshape(i, shape=(len(axes), count))
+    count = math.prod(i.shape[1:])
+    rows = reshape(_as_index(i), shape=(len(axes), count))
     factors = reshape(u, shape=(count, *_rest(x.shape, axes)))
     sizes = np.array([[x.shape[a]] for a in axes])
     rows = select(rows < 0, rows + sizes, rows)
@@ -289,15 +304,15 @@ def _window_indices(i, shape, sizes):
 
     `i` has the starts of each example in its rows.
     """
-    axes = tuple([a for a, n in enumerate(shape) if sizes[a] != n]) or (0,)
-    widths = tuple([sizes[a] for a in axes])
+    axes = tuple([a for a, n in enumerate(shape) if sizes[a] != n])
     count = i.shape[0]
+    windows = (count, *[sizes[a] for a in axes])
     rows = []
     for k, a in enumerate(axes):
         start = slice(i, index=((0, count, 1), (a, a + 1, 1)))
         start = minimum(maximum(start, 0), shape[a] - sizes[a]).reshape((count, *(1,) * len(axes)))
-        steps = np.arange(sizes[a], dtype=i.dtype).reshape((sizes[a], *(1,) * (len(axes) - k - 1)))
-        rows.append(start + steps + np.zeros(widths, i.dtype))
+        steps = np.arange(sizes[a]).reshape((sizes[a], *(1,) * (len(axes) - k - 1)))
+        rows.append(broadcast(start + steps, shape=windows))
     return axes, stack(rows)
 
 
@@ -306,10 +321,12 @@ def _batch_dynamic_slice(args, dims, size, *, sizes):
     on_x, on_i = dims
     if on_i is None:
         return dynamic_slice(move_axis(x, on_x, 0), _from_first(i), sizes=(size, *sizes)), 0
-    shape = x.shape if on_x is None else move_axis(x, on_x, 0).shape[1:]
-    axes, rows = _window_indices(move_axis(i, on_i, 0), shape, sizes)
+    shape = x.shape if on_x is None else (*x.shape[:on_x], *x.shape[on_x + 1 :])
+    if shape == sizes:
+        return x, on_x
+    axes, rows = _window_indices(_as_index(move_axis(i, on_i, 0)), shape, sizes)
     out, _ = _batch_gather((x, rows), (on_x, 1), size, axes=axes)
-    return out.transpose(_windows_last(len(shape), axes)), 0
+    return out.transpose(inverse(_windowed_first(len(shape), axes))), 0
 
 
 def _batch_dynamic_update_slice(args, dims, size):
@@ -318,10 +335,11 @@ def _batch_dynamic_update_slice(args, dims, size):
     u = to_front(u, dims[1], size)
     if dims[2] is None:
         return dynamic_update_slice(x, u, _from_first(i)), 0
-    axes, rows = _window_indices(move_axis(i, dims[2], 0), x.shape[1:], u.shape[1:])
-    perm = _windows_last(x.ndim - 1, axes)
-    order = tuple(sorted(range(x.ndim), key=perm.__getitem__))
-    return _batch_scatter(scatter_set, (x, rows, u.transpose(order)), (0, 1, 0), size, axes=axes)
+    if x.shape == u.shape:
+        return u, 0
+    axes, rows = _window_indices(_as_index(move_axis(i, dims[2], 0)), x.shape[1:], u.shape[1:])
+    u = u.transpose(_windowed_first(x.ndim - 1, axes))
+    return _batch_scatter(scatter_set, (x, rows, u), (0, 1, 0), size, axes=axes)
 
 
 def _from_first(i):
@@ -330,10 +348,9 @@ def _from_first(i):
 
 
 @functools.lru_cache(maxsize=4096)
-def _windows_last(ndim, axes):
-    """Return the permutation from (example, windowed axes, others) to (example, axes in order)."""
-    now = [*axes, *[a for a in range(ndim) if a not in axes]]
-    return (0, *[now.index(a) + 1 for a in range(ndim)])
+def _windowed_first(ndim, axes):
+    """Return the permutation from (example, axes in order) to (example, windowed axes, others)."""
+    return (0, *[a + 1 for a in axes], *[a + 1 for a in range(ndim) if a not in axes])
 
 
 dynamic_slice = linear(

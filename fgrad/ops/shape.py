@@ -181,10 +181,9 @@ def padding_of(shape, widths):
             raise ValueError(f"padding {widths} leaves a negative length for shape {shape}")
         first = max(0, -(lo // step))  # element k goes to lo + k * step
         end = max(first, min(n, -((lo - length) // step)))
+        start, last = lo + first * step, lo + (end - 1) * step
         padded.append(length)
-        target.append(
-            (lo + first * step, max(lo + (end - 1) * step + 1, 0) if end > first else lo + first * step, step)
-        )
+        target.append((start, last + 1, step) if end > first else (0, 0, step))
         source.append((first, end, 1))
     return tuple(padded), tuple(target), tuple(source)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import Tracer, function_table, type_of
-from fgrad.ops import elementwise, index, reduce, shape
+from fgrad.ops import complex, index, reduce, shape
 
 
 def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -126,10 +126,10 @@ def install() -> None:
         "transpose": transpose,
         "sum": total,
         "astype": astype,
-        "conj": lambda self: elementwise.conj(self),
+        "conj": lambda self: complex.conj(self),
         "__getitem__": getitem,
-        "real": property(lambda self: elementwise.real(self)),
-        "imag": property(lambda self: elementwise.imag(self)),
+        "real": property(lambda self: complex.real(self)),
+        "imag": property(lambda self: complex.imag(self)),
         "T": property(transpose),
     }
     for name, method in methods.items():

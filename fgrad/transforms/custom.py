@@ -237,9 +237,8 @@ def _jvp_batch(batch: Batch, args: Sequence[Any], params: Params) -> Any:
     fun = _mapped(batch, params["fun"], axes)
     rule_axes = (*axes, *axes[n:])
     values = [x if a is None else to_front(x, a, batch.size) for x, a in pairs]
-    outs = batch.pass_on(
-        custom_jvp_call, values, {"fun": fun, "rule": _mapped(batch, params["rule"], rule_axes), "consts": n}
-    )
+    mapped = {"fun": fun, "rule": _mapped(batch, params["rule"], rule_axes), "consts": n}
+    outs = under(batch.parent, lambda: custom_jvp_call(*values, **mapped))
     return batch.wrap(custom_jvp_call, outs, 0)
 
 
@@ -518,7 +517,8 @@ def _vjp_batch(batch: Batch, args: Sequence[Any], params: Params) -> Any:
         "bwd": functools.partial(_batched_bwd, batch, params["bwd"], axes[n:]),
         "consts": n,
     }
-    return batch.wrap(custom_vjp_call, batch.pass_on(custom_vjp_call, values, mapped), 0)
+    outs = under(batch.parent, lambda: custom_vjp_call(*values, **mapped))
+    return batch.wrap(custom_vjp_call, outs, 0)
 
 
 def _batched_bwd(batch: Batch, bwd: Any, axes: Sequence[int | None], res: Any, cts: Any) -> list[Any]:

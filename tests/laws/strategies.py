@@ -82,6 +82,7 @@ CARE = {
     "complex": Care(dtypes=a.FLOATS, why="parts are real"),
     "complex_sign": Care(dtypes=a.COMPLEX, why="real numbers have sign"),
     "conj": Care(dtypes=(*a.INEXACT, *a.INTS), why="NumPy's conjugate of a bool is an int8"),
+    "logsumexp": Care(dtypes=a.INEXACT, why="callers cast"),
     "clamp": Care(dtypes=(*a.FLOATS, *a.INTS), why="complex numbers have no order"),
 }
 
@@ -226,18 +227,18 @@ def _one_array(draw, prim, smooth):
 
 
 WITHOUT_LAWS = {
-    "call": "holds a Program: laws of its meaning under every transform are in tests/core/test_jit.py",
-    "cond": "holds Programs: tests/core/test_control.py",
-    "scan": "holds a Program: tests/core/test_control.py",
-    "while_loop": "holds Programs: tests/core/test_control.py",
-    "custom_jvp_call": "its derivative is the user's: tests/core/test_custom.py",
-    "custom_vjp_call": "its derivative is the user's: tests/core/test_custom.py",
-    "checkpoint_call": "holds a function: tests/core/test_checkpoint.py",
-    "psum": "has a meaning only inside a vmap that names the axis: tests/core/test_collectives.py",
-    "all_gather": "as psum: tests/core/test_collectives.py",
-    "own_part": "as psum: tests/core/test_collectives.py",
-    "own_place": "as psum: tests/core/test_collectives.py",
-    "axis_index": "as psum: tests/core/test_collectives.py",
+    "call": "holds a Program: laws of its meaning under every transform are in tests/transforms/test_jit.py",
+    "cond": "holds Programs: tests/transforms/test_control.py",
+    "scan": "holds a Program: tests/transforms/test_control.py",
+    "while_loop": "holds Programs: tests/transforms/test_control.py",
+    "custom_jvp_call": "its derivative is the user's: tests/transforms/test_custom.py",
+    "custom_vjp_call": "its derivative is the user's: tests/transforms/test_custom.py",
+    "checkpoint_call": "holds a function: tests/transforms/test_checkpoint.py",
+    "psum": "has a meaning only inside a vmap that names the axis: tests/transforms/test_vmap.py",
+    "all_gather": "as psum: tests/transforms/test_vmap.py",
+    "own_part": "as psum: tests/transforms/test_vmap.py",
+    "own_place": "as psum: tests/transforms/test_vmap.py",
+    "axis_index": "as psum: tests/transforms/test_vmap.py",
 }
 """Primitives that the laws are not run on, with the reason and the tests that stand in for them."""
 

@@ -52,7 +52,8 @@ def parameters(prim: Primitive) -> list[str]:
     if isinstance(prim.impl, np.ufunc):
         return []
     function = prim.definition or prim.impl
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    found = inspect.signature(function).parameters.values()
+    return [p.name for p in found if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
 
 
 def saves(prim: Primitive) -> str:

@@ -32,11 +32,11 @@ def values(rng, shape, dtype, domain=(-2.0, 2.0), ints=(-4, 5), place=0):
     dtype = np.dtype(dtype)
     lo, hi = domain_of(dtype, domain, ints)
     if dtype.kind == "b":
-        return rng.random(shape) < 0.5
+        return np.asarray(rng.random(shape) < 0.5)
     if dtype.kind in "iu":
-        return rng.integers(lo, hi, shape).astype(dtype)
+        return np.asarray(rng.integers(lo, hi, shape), dtype)
     real = _grid(rng, shape, lo, hi, place)
-    return (real + 1j * _grid(rng, shape, lo, hi, place + 2) if dtype.kind == "c" else real).astype(dtype)
+    return np.asarray(real + 1j * _grid(rng, shape, lo, hi, place + 2) if dtype.kind == "c" else real, dtype)
 
 
 def _grid(rng, shape, lo, hi, place):

@@ -4,7 +4,6 @@
 the defaults do not cover and nobody names raises `NoStrategy`.
 """
 
-import inspect
 import sys
 from functools import cache
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import fgrad
+from fgrad.check.table import parameters
 from fgrad.core import TABLE
 from tests.laws import arrays as a
 
@@ -104,22 +104,14 @@ def cases(prim, smooth=False):
     """Return a strategy for `(args, params)`; NoStrategy if nothing covers the primitive."""
     if prim.name in BY_NAME:
         return _named(BY_NAME[prim.name], prim, smooth)
+    missing = [p for p in parameters(prim) if p not in PARAMETERS]
+    if missing:
+        raise NoStrategy(f"no strategy for parameter {', '.join(missing)} of '{prim.name}': add one to BY_NAME")
     if prim.kind == "elementwise" or prim.declared.get("elementwise"):
         return _elementwise(prim, smooth)
     if len(prim.inputs) == 1 and not prim.inputs[0].startswith("*") and prim.kind != "structured":
-        missing = [p for p in parameters(prim) if p not in PARAMETERS]
-        if missing:
-            raise NoStrategy(f"no strategy for parameter {', '.join(missing)} of '{prim.name}': add one to BY_NAME")
         return _one_array(prim, smooth)
     raise NoStrategy(f"no strategy for '{prim.name}' of kind {prim.kind} with inputs {prim.inputs}: add one to BY_NAME")
-
-
-def parameters(prim):
-    """Return the names of a primitive's parameters."""
-    if isinstance(prim.impl, np.ufunc):
-        return []
-    function = prim.definition or prim.impl
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 @st.composite
@@ -136,9 +128,10 @@ def _named(draw, f, prim, smooth):
 def takes(prim, dtypes):
     """Say whether an elementwise primitive takes inputs of these dtypes, by trying it on ones."""
     samples = [np.ones(1, d) for d in dtypes]
+    params = {name: SAMPLES[name] for name in parameters(prim)}
     try:
         with np.errstate(all="ignore"):
-            out = prim.impl(*samples)
+            out = prim.impl(*samples, **params)
     except (TypeError, AttributeError):
         return False
     return np.asarray(out).dtype.kind in "biufc"
@@ -175,8 +168,11 @@ def _elementwise(draw, prim, smooth):
         x = a.laid_out(draw, a.with_special(rng, x) if special else x)
         python = prim.declared.get("operator") and n > 1 and x.ndim == 0 and x.dtype.name in PYTHON
         args.append(x.item() if python and draw(st.booleans()) else x)
-    return tuple(args), {}
+    return tuple(args), {name: PARAMETERS[name](draw, shape) for name in parameters(prim)}
 
+
+SAMPLES = {"order": 1, "n": 1}
+"""A value for each parameter of elementwise primitives, to try dtypes with."""
 
 PYTHON = ("float64", "complex128", "int64", "bool")
 
@@ -196,6 +192,8 @@ PARAMETERS = {
     "axis": lambda draw, shape: draw(st.integers(0, len(shape) - 1)),
     "reverse": lambda draw, shape: draw(st.booleans()),
     "name": lambda draw, shape: "activations",
+    "order": lambda draw, shape: draw(st.integers(0, 3)),
+    "n": lambda draw, shape: draw(st.integers(1, 3)),
 }
 
 
@@ -215,7 +213,7 @@ def _one_array(draw, prim, smooth):
     care = CARE.get(prim.name, Care())
     names = parameters(prim)
     shape = draw(a.axis_shapes if "axis" in names else a.shapes)
-    if prim.name in NEED_ENTRIES:
+    if prim.name in NEED_ENTRIES or smooth:
         shape = tuple(max(n, 1) for n in shape)
     params = {name: PARAMETERS[name](draw, shape) for name in names}
     usable = [d for d in care.dtypes if accepts(prim, d, params) and not (smooth and d not in a.INEXACT)]
@@ -243,4 +241,4 @@ WITHOUT_LAWS = {
 """Primitives that the laws are not run on, with the reason and the tests that stand in for them."""
 
 NEED_ENTRIES = {"reduce_max", "reduce_min", "argmax", "argmin"}
-"""Primitives that refuse an empty axis, as NumPy does."""
+"""Primitives that refuse an empty axis, as NumPy does; logsumexp of nothing is -inf, where nothing is smooth."""

@@ -252,8 +252,9 @@ def elementwise(
     """Declare a primitive that works element by element, broadcasts its inputs and promotes their dtypes.
 
     `d` has a partial derivative per input (or is one, for a single input): a number if it is constant, a rule of
-    named values, a `gate`, or None for an input that has no derivative. `operator` says that Python numbers among
-    themselves stay Python numbers (weak). `type` overrides the type rule, which is read off `impl`.
+    named values, a `gate`, or None for an input that has no derivative. A rule that names `t`, the tangent or
+    cotangent, gives the product itself, for what is not best multiplied: a quotient. `operator` says that Python
+    numbers among themselves stay Python numbers (weak). `type` overrides the type rule, which is read off `impl`.
     """
     partials = tuple(d) if isinstance(d, tuple) else (d,)
     prim = Primitive(
@@ -279,7 +280,8 @@ def _partial(w: _Writer, partial: Any, ct: str) -> str:
         branches = _partial(w, partial.factor, ct), _partial(w, partial.otherwise, ct)
         return f"{w.name(_choose)}({w.call(partial.mask, {})}, {', '.join(branches)})"
     if callable(partial):
-        return f"{ct} * {w.call(partial, {})}"
+        whole = "t" in inspect.signature(partial).parameters
+        return w.call(partial, {"t": ct}) if whole else f"{ct} * {w.call(partial, {})}"
     if partial == 0 or partial == 1:
         return ct if partial else "0"
     return f"-{ct}" if partial == -1 else f"{ct} * {partial!r}"

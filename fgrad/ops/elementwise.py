@@ -139,7 +139,7 @@ neg = elementwise("neg", operator.neg, d=-1, operator=True, gpu="-x")
 div = elementwise(
     "div",
     _python_safe(operator.truediv, np.true_divide),
-    d=(lambda y: div(1, y), lambda y, out: -div(out, y)),
+    d=(lambda t, y: div(t, y), lambda y, out: -div(out, y)),
     operator=True,
     gpu="x / y",
 )
@@ -181,7 +181,7 @@ fmod = elementwise(
 ldexp = elementwise(
     "ldexp",
     np.ldexp,
-    d=(lambda y, out: exp2(y).astype(out.dtype), None),
+    d=(lambda t, y: ldexp(t, y), None),
     gpu="libdevice.ldexp(x, y)",
     doc="x * 2**y for integers y.",
 )
@@ -216,6 +216,8 @@ def _less_one(x, y):
     """Return y - 1, but 1 where the slope is not wanted, so that the unused power is finite to any order."""
     if y.__class__ in PYTHON_SCALARS:
         return y - 1 if y else 1
+    if y.dtype == bool:
+        return y != y  # 0 in the narrowest of dtypes
     return select(_has_slope(x, y), y - 1, 1)
 
 
@@ -249,11 +251,11 @@ pow = elementwise(
     gpu="libdevice.pow(x, y)",
     doc="x ** y. x**0 has derivative 0 by x, 0**y has derivative 0 by y ≥ 0, to any order.",
 )
-sqrt = elementwise("sqrt", np.sqrt, d=lambda out: 0.5 / out, gpu="tl.sqrt_rn(x)")
+sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out: 0.5 * t / out, gpu="tl.sqrt_rn(x)")
 rsqrt = elementwise(
     "rsqrt", lambda x: 1 / np.sqrt(x), d=lambda out: -0.5 * out * out * out, gpu="tl.rsqrt(x)", doc="1 / sqrt(x)."
 )
-cbrt = elementwise("cbrt", np.cbrt, d=lambda out: 1 / (3 * out * out), gpu="libdevice.cbrt(x)")
+cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out: t / (3 * out * out), gpu="libdevice.cbrt(x)")
 hypot = elementwise(
     "hypot",
     np.hypot,
@@ -276,10 +278,10 @@ def _nonzero(x):
 exp = elementwise("exp", np.exp, d=lambda out: out, gpu="tl.exp(x)")
 exp2 = elementwise("exp2", np.exp2, d=lambda out: out * math.log(2), gpu="tl.exp2(x)")
 expm1 = elementwise("expm1", np.expm1, d=lambda out: out + 1, gpu="libdevice.expm1(x)")
-log = elementwise("log", np.log, d=lambda x: reciprocal(x), gpu="tl.log(x)")
-log2 = elementwise("log2", np.log2, d=lambda x: reciprocal(x * math.log(2)), gpu="tl.log2(x)")
-log10 = elementwise("log10", np.log10, d=lambda x: reciprocal(x * math.log(10)), gpu="libdevice.log10(x)")
-log1p = elementwise("log1p", np.log1p, d=lambda x: reciprocal(x + 1), gpu="libdevice.log1p(x)")
+log = elementwise("log", np.log, d=lambda t, x: div(t, x), gpu="tl.log(x)")
+log2 = elementwise("log2", np.log2, d=lambda t, x: div(t, x * math.log(2)), gpu="tl.log2(x)")
+log10 = elementwise("log10", np.log10, d=lambda t, x: div(t, x * math.log(10)), gpu="libdevice.log10(x)")
+log1p = elementwise("log1p", np.log1p, d=lambda t, x: div(t, x + 1), gpu="libdevice.log1p(x)")
 
 
 def _sigmoid(x):
@@ -348,7 +350,7 @@ exp_sub = elementwise(
     _exp_sub,
     d=(lambda out: out, lambda out: -out),
     gpu="tl.where(x == float('-inf'), 0, tl.where((x == y) & (tl.abs(x) == float('inf')), 1, tl.exp(x - y)))",
-    doc="exp(x - y), the share of x in a sum of exponentials with logarithm y; of equal infinities, 1 for inf, 0 for -inf.",
+    doc="exp(x - y): the share of x in a sum of exponentials with logarithm y. 1 if both are inf, 0 if both are -inf.",
 )
 
 
@@ -362,9 +364,12 @@ def _times_log(log):
     return times
 
 
-def _counts(x, y, pole=0):
-    """Return where x * log(y) is not held to 0: all but x = 0 at the logarithm's pole."""
-    return (x != 0) | (y != pole)
+def _off_origin(x, y):
+    return (x != 0) | (y != 0)
+
+
+def _off_pole(x, y):
+    return (x != 0) | (y != -1)
 
 
 xlogy = elementwise(
@@ -372,7 +377,7 @@ xlogy = elementwise(
     _times_log(np.log),
     d=(
         lambda y: _weak(log, y),
-        gate(lambda x, y: _counts(x, y), lambda x, y: div(x, select(_counts(x, y), y, 1))),
+        gate(_off_origin, lambda x, y: div(x, select(_off_origin(x, y), y, 1))),
     ),
     gpu="tl.where((x == 0) & (y == y), 0, x * tl.log(y))",
     doc="x * log(y), 0 where x is 0.",
@@ -382,7 +387,7 @@ xlog1py = elementwise(
     _times_log(np.log1p),
     d=(
         lambda y: _weak(log1p, y),
-        gate(lambda x, y: _counts(x, y, -1), lambda x, y: div(x, 1 + select(_counts(x, y, -1), y, 0))),
+        gate(_off_pole, lambda x, y: div(x, 1 + select(_off_pole(x, y), y, 0))),
     ),
     gpu="tl.where((x == 0) & (y == y), 0, x * libdevice.log1p(y))",
     doc="x * log(1 + y), 0 where x is 0.",
@@ -395,19 +400,27 @@ cos = elementwise("cos", np.cos, d=lambda x: -sin(x), gpu="tl.cos(x)")
 tan = elementwise("tan", np.tan, d=lambda out: 1 + out * out, gpu="libdevice.tan(x)")
 asin = elementwise("asin", np.arcsin, d=lambda x: rsqrt((1 - x) * (1 + x)), gpu="libdevice.asin(x)")
 acos = elementwise("acos", np.arccos, d=lambda x: -rsqrt((1 - x) * (1 + x)), gpu="libdevice.acos(x)")
-atan = elementwise("atan", np.arctan, d=lambda x: reciprocal(1 + x * x), gpu="libdevice.atan(x)")
+atan = elementwise("atan", np.arctan, d=lambda t, x: div(t, 1 + x * x), gpu="libdevice.atan(x)")
 sinh = elementwise("sinh", np.sinh, d=lambda x: cosh(x), gpu="libdevice.sinh(x)")
 cosh = elementwise("cosh", np.cosh, d=lambda x: sinh(x), gpu="libdevice.cosh(x)")
 tanh = elementwise("tanh", np.tanh, d=lambda out: 1 - out * out, gpu="libdevice.tanh(x)")
-asinh = elementwise("asinh", np.arcsinh, d=lambda out: 1 / cosh(out), gpu="libdevice.asinh(x)")
-acosh = elementwise("acosh", np.arccosh, d=lambda out: 1 / sinh(out), gpu="libdevice.acosh(x)")
-atanh = elementwise("atanh", np.arctanh, d=lambda x: reciprocal((1 - x) * (1 + x)), gpu="libdevice.atanh(x)")
+asinh = elementwise("asinh", np.arcsinh, d=lambda t, out: t / cosh(out), gpu="libdevice.asinh(x)")
+acosh = elementwise("acosh", np.arccosh, d=lambda t, out: t / sinh(out), gpu="libdevice.acosh(x)")
+atanh = elementwise("atanh", np.arctanh, d=lambda t, x: div(t, (1 - x) * (1 + x)), gpu="libdevice.atanh(x)")
+
+
+def _over_square(x, r):
+    """Return x / r², without overflow; 0 if r is 0."""
+    r = _nonzero(r)
+    return x / r / r
+
+
 atan2 = elementwise(
     "atan2",
     np.arctan2,
     d=(
-        gate(lambda x, y: (x != 0) | (y != 0), lambda x, y: y / _nonzero(hypot(x, y)) / _nonzero(hypot(x, y))),
-        gate(lambda x, y: (x != 0) | (y != 0), lambda x, y: -x / _nonzero(hypot(x, y)) / _nonzero(hypot(x, y))),
+        gate(_off_origin, lambda x, y: _over_square(y, hypot(x, y))),
+        gate(_off_origin, lambda x, y: -_over_square(x, hypot(x, y))),
     ),
     gpu="libdevice.atan2(x, y)",
     doc="The angle of the point with ordinate x and abscissa y; derivative 0 at (0, 0).",

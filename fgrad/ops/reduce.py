@@ -113,7 +113,7 @@ def _shared(t, x, out, axes):
     The shares are counted in integers: in float16, 70,000 ties would be inf many.
     """
     tied = x == kept(out, x, axes)
-    share = (1 / tied.sum(axis=axes)).astype(x.dtype)
+    share = (1 / tied.sum(axis=axes, dtype=np.int64)).astype(x.dtype)
     return select(tied, t * kept(share, x, axes), 0)
 
 
@@ -330,7 +330,7 @@ def _cumulative_extreme(name, ufunc):
         jvp=lambda t, x, out, *, axis, reverse: take_along(t, _attained(x, out, axis, reverse), axis=axis),
         shift=_shift_axis,
         gpu=f"scan.{name}",
-        doc=f"Running {ufunc.__name__} along `axis`; from the end if `reverse`. Of ties the last met has the derivative.",
+        doc=f"Running {ufunc.__name__} along `axis`, from the end if `reverse`; of ties the last met counts.",
     )
 
 

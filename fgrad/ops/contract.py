@@ -239,7 +239,7 @@ def _conv_general(x, w, *, strides, padding, x_dilation, w_dilation, groups):
     order = (1, 0, *range(3 + rank, 3 + 2 * rank), *range(2, 3 + rank))  # long rows are quicker to copy than columns
     rows = windows.transpose(order).reshape((groups, n * places, inner))
     y = np.matmul(rows, weights.transpose((0, 2, 1)))
-    return y.reshape((groups, n, places, -1)).transpose((1, 0, 3, 2)).reshape((n, w.shape[0], *out))
+    return y.reshape((groups, n, places, weights.shape[1])).transpose((1, 0, 3, 2)).reshape((n, w.shape[0], *out))
 
 
 def _windows(x, axes, groups):
@@ -264,8 +264,9 @@ def _conv_dilated(x, w, axes, groups):
     """Convolve a dilated `x` with stride 1 and without its zeros: multiply, then add up what each tap gives."""
     n, space = x.shape[0], x.shape[2:]
     features, channels, *kernel = w.shape
-    weights = w.reshape((groups, features // groups, channels, -1)).transpose((0, 1, 3, 2))
-    weights = weights.reshape((groups, -1, channels))
+    taps = math.prod(kernel)
+    weights = w.reshape((groups, features // groups, channels, taps)).transpose((0, 1, 3, 2))
+    weights = weights.reshape((groups, features // groups * taps, channels))
     parts = np.matmul(weights, x.reshape((n, groups, channels, math.prod(space))))
     parts = parts.reshape((n, features, *kernel, *space))
     out = np.zeros((n, features, *[a.out for a in axes]), x.dtype)

@@ -375,6 +375,8 @@ class Tracer:
         raise ConcretizationTypeError(_cut(self, "x.tolist()"))
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        if state.interpreter is None:
+            raise_leaked(self)
         raise TracerArrayConversionError(
             f"a value traced by {self.interpreter.label} ({self.type}) cannot become a NumPy array at {user_line()}: "
             "that would cut the derivative or freeze one value."

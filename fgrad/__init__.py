@@ -4,7 +4,7 @@ The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has Num
 flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
 """
 
-from fgrad import errors, lax, ops, tree
+from fgrad import errors, lax, ops, random, tree
 from fgrad.check import check_grads
 from fgrad.core import Array
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
@@ -44,10 +44,12 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "numpy",
     "linear_transpose",
     "linearize",
     "make_ir",
     "ops",
+    "random",
     "remat",
     "stop_gradient",
     "tree",

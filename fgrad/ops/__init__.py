@@ -4,7 +4,20 @@ Importing this package fills `fgrad.core.TABLE`. A module here may use the primi
 ordinary code in operators and primitives, with no `np.` calls on values that may be traced.
 """
 
-from fgrad.ops import along, complex, contract, elementwise, index, methods, operators, reduce, shape, sort, special
+from fgrad.ops import (
+    along,
+    complex,
+    contract,
+    elementwise,
+    index,
+    methods,
+    operators,
+    random,
+    reduce,
+    shape,
+    sort,
+    special,
+)
 
 __all__ = [
     "along",
@@ -14,6 +27,7 @@ __all__ = [
     "index",
     "methods",
     "operators",
+    "random",
     "reduce",
     "shape",
     "sort",

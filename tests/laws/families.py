@@ -265,3 +265,30 @@ def _(draw, rng, smooth):
     shape = draw(a.axis_shapes)
     x = some(draw, rng, shape, smooth, (*a.FLOATS, *a.INTS))
     return (x,), {"k": whole(draw, 0, shape[-1])}
+
+
+# ------------------------------------------------------------------------------------------------ random numbers
+
+SHAPES_DRAWN = ((), (3,), (2, 2), (0,), (3, 4))
+
+
+def keys(draw, rng):
+    return rng.integers(0, 2**32, (*draw(st.sampled_from([(), (3,)])), 2)).astype(np.uint32)
+
+
+@strategy("random_bits")
+def _(draw, rng, smooth):
+    shape = draw(st.sampled_from(SHAPES_DRAWN))
+    return (keys(draw, rng),), {"shape": shape, "width": draw(st.sampled_from((8, 16, 32, 64)))}
+
+
+@strategy("random_uniform", "random_normal")
+def _(draw, rng, smooth):
+    shape = draw(st.sampled_from(SHAPES_DRAWN))
+    return (keys(draw, rng),), {"shape": shape, "dtype": np.dtype(draw(st.sampled_from(a.FLOATS)))}
+
+
+@strategy("random_fold")
+def _(draw, rng, smooth):
+    key = keys(draw, rng)
+    return (key, a.values(rng, (*key.shape[:-1], *draw(a.shapes)), "uint32")), {}

@@ -1,0 +1,5 @@
+"""`torch.autograd.graph`."""
+
+from fgrad.compat.graph import GradientEdge, Node
+
+__all__ = ["GradientEdge", "Node"]

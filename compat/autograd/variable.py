@@ -1,0 +1,34 @@
+"""`Variable`, deprecated: a function that returns tensors, and a class that every tensor is an instance of."""
+
+from __future__ import annotations
+
+from fgrad.compat import engine
+from fgrad.compat.modes import no_grad
+from fgrad.compat.tensor import Tensor
+
+
+class _Engine:
+    """The engine as old programs reach it."""
+
+    @staticmethod
+    def queue_callback(fun):
+        """Run `fun()` once when the backward pass that is at work ends."""
+        engine.queue_callback(fun)
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor)
+
+    def __call__(cls, data, requires_grad=None, volatile=None):
+        if volatile:
+            with no_grad():
+                return data.detach()
+        made = data.detach()
+        return made.requires_grad_(bool(requires_grad)) if requires_grad is not None else made
+
+
+class Variable(metaclass=_VariableMeta):
+    """Return a tensor on the same memory, with `requires_grad` as given. Deprecated: tensors need no wrapping."""
+
+    _execution_engine = _Engine()

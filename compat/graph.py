@@ -1,0 +1,119 @@
+"""The graph as programs see it: `grad_fn`, `next_functions`, names, saved values, hooks on nodes.
+
+Owns what every kind of node offers. Places (see `tape`) become edges here: pairs of a node and an output's number.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import NamedTuple
+
+from fgrad.compat.hooks import PlaceHooks, add
+from fgrad.compat.tensor import LEAF, Tensor
+
+
+class GraphNode:
+    """What every node of a recorded graph offers; nodes are what `Tensor.grad_fn` gives."""
+
+    __slots__ = ()
+
+    def name(self):
+        """Return the node's name, such as `MulBackward0`."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self):
+        """For each input a pair of the node it came from and that node's output number; (None, 0) for constants."""
+        more = self.more
+        if more is not None and more.sources is not None:
+            return tuple([edge(place) for place in more.sources])
+        return tuple([edge(place) for place in self._sources()])
+
+    def _sources(self):
+        return self.parents
+
+    @property
+    def metadata(self):
+        """A dict for the user's notes, which lives as long as the node."""
+        more = PlaceHooks.at(self)
+        if more.metadata is None:
+            more.metadata = {}
+        return more.metadata
+
+    def register_hook(self, hook):
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run; what it returns replaces `grad_inputs`."""
+        return add(PlaceHooks.at(self).post, hook)
+
+    def register_prehook(self, hook):
+        """Call `hook(grad_outputs)` before this node runs; what it returns replaces `grad_outputs`."""
+        return add(PlaceHooks.at(self).pre, hook)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class Node(GraphNode):
+    """The type of all nodes, for `isinstance(t.grad_fn, torch.autograd.graph.Node)`."""
+
+    __slots__ = ()
+
+
+class AccumulateGrad(Node):
+    """The end of the graph at a leaf: stands for adding to `variable.grad`."""
+
+    __slots__ = ("variable", "__weakref__")
+
+    next_functions = ()
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def register_hook(self, hook):
+        """Call `hook(grad_inputs, grad_outputs)` after the gradient has been added to the leaf's."""
+        return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)) and None)
+
+    def register_prehook(self, hook):
+        """Call `hook(grad_outputs)` before the gradient is added."""
+
+        def on_tensor(g):
+            got = hook((g,))
+            return got[0] if isinstance(got, tuple) else got
+
+        return self.variable.register_hook(on_tensor)
+
+
+AccumulateGrad.__module__ = "fgrad.compat"
+
+
+def accumulator(leaf):
+    """Return the AccumulateGrad of a leaf: the same object as long as somebody holds it."""
+    extras = leaf.extras
+    found = extras.accumulate and extras.accumulate()
+    if found is None:
+        found = AccumulateGrad(leaf)
+        extras.accumulate = weakref.ref(found)
+    return found
+
+
+def edge(place):
+    """Return the (node, output number) pair of a place; a leaf gives its AccumulateGrad, None gives (None, 0)."""
+    if place is None:
+        return None, 0
+    if isinstance(place, Tensor):
+        return accumulator(place), 0
+    return place.node_and_index()
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph as `autograd.grad` and `backward` take it: a node and the number of its output."""
+
+    node: object
+    output_nr: int
+
+
+def grad_fn(t):
+    """Return the node that made a tensor, or None for a leaf."""
+    if t._view is not None:
+        t._view.refresh(t)
+    node = t._node
+    return None if node is None or node is LEAF else edge(node)[0]

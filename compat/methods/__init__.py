@@ -1,0 +1,7 @@
+"""The functions and methods of tensors, by family: one line each, composed from fgrad's primitives and functions."""
+
+from fgrad.compat.methods import pointwise  # noqa: I001  (families that others build on come first)
+from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random
+from fgrad.compat.methods.table import FUNCTIONS
+
+__all__ = ["FUNCTIONS", "convert", "create", "gradients", "index", "linalg", "pointwise", "random", "reduce", "shape"]

@@ -1,0 +1,401 @@
+"""Indexing in all its forms, reading and writing, and gather, scatter and their kin."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from fgrad.compat import views
+from fgrad.compat.methods.shape import index_view
+from fgrad.compat.methods.table import FUNCTIONS, composed, define, in_place, to
+from fgrad.compat.tensor import Tensor, normal_dim, wrap
+from fgrad.extend import TABLE as P
+
+# ------------------------------------------------------------------------------------------ what an index means
+
+
+def normalized(index):
+    """Return an index as a tuple of ints, slices, None, Ellipsis and arrays, as torch reads it."""
+    if isinstance(index, list) and _means_tuple(index):
+        index = tuple(index)
+    return tuple([_entry(i) for i in (index if isinstance(index, tuple) else (index,))])
+
+
+def _means_tuple(index):
+    """Say whether a list stands for a tuple: as in old NumPy, if it is short and holds sequences or slices."""
+    return len(index) < 32 and builtins.any(
+        i is None or i is Ellipsis or isinstance(i, (list, tuple, builtins.slice, Tensor)) for i in index
+    )
+
+
+def _entry(i):
+    if isinstance(i, Tensor):
+        data = i._data
+        if data.dtype.kind not in "iub":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        if data.ndim == 0 and data.dtype.kind in "iu" and i._node is None:
+            return int(data)
+        return data.astype(bool) if data.dtype == np.uint8 else data
+    if i is None or i is Ellipsis or isinstance(i, bool):
+        return np.asarray(i) if isinstance(i, bool) else i
+    if isinstance(i, builtins.slice):
+        return _slice(i)
+    if isinstance(i, (list, tuple, range)):
+        found = np.asarray([_entry(k) for k in i] if i else np.zeros((0,), np.int64))
+        return found if found.size else found.astype(np.int64)
+    if isinstance(i, np.ndarray):
+        return i
+    if hasattr(i, "__index__"):
+        return i.__index__()
+    raise TypeError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(i).__name__})"
+    )
+
+
+def _slice(i):
+    if isinstance(i.step, int) and i.step <= 0:
+        raise ValueError("step must be greater than zero")
+    parts = [None if p is None else int(p) for p in (i.start, i.stop, i.step)]
+    return builtins.slice(*parts)
+
+
+def is_basic(entries):
+    return not builtins.any(isinstance(e, np.ndarray) for e in entries)
+
+
+def _check(x, entries):
+    """Raise torch's error if an index is too long or out of range."""
+    used = builtins.sum(
+        e.ndim if isinstance(e, np.ndarray) and e.dtype == bool else e is not None and e is not Ellipsis
+        for e in entries
+    )
+    shape = x._data.shape
+    if used > len(shape):
+        if not shape:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            )
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+    axis = 0
+    for k, e in enumerate(entries):
+        if e is Ellipsis:
+            axis = len(shape) - builtins.sum(
+                r.ndim if isinstance(r, np.ndarray) and r.dtype == bool else r is not None for r in entries[k + 1 :]
+            )
+        elif e is not None:
+            if isinstance(e, int) and not -shape[axis] <= e < shape[axis]:
+                raise IndexError(f"index {e} is out of bounds for dimension {axis} with size {shape[axis]}")
+            if isinstance(e, np.ndarray) and e.dtype == bool:
+                _check_mask(e, shape, axis)
+                axis += e.ndim
+            else:
+                axis += 1
+
+
+def _check_mask(mask, shape, axis):
+    for d, n in enumerate(mask.shape):
+        if shape[axis + d] != n:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {d} does not match the shape of the indexed tensor {list(shape)} at index {axis + d}"
+            )
+
+
+def _basic_name(entries):
+    """Return torch's name for the node of a basic index."""
+    last = [e for e in entries if e is not Ellipsis]
+    if not last:
+        return "AliasBackward0"
+    e = last[-1]
+    return "SelectBackward0" if isinstance(e, int) else "UnsqueezeBackward0" if e is None else "SliceBackward0"
+
+
+_read = composed(lambda x, index: x[index], "IndexBackward0")
+
+
+def getitem(self, index):
+    if index.__class__ is int:
+        entries = (index,)
+    else:
+        entries = normalized(index)
+    _check(self, entries)
+    if is_basic(entries):
+        return index_view(self, entries, _basic_name(entries))
+    return _read(self, entries)
+
+
+def setitem(self, index, value):
+    entries = normalized(index)
+    _check(self, entries)
+    value = value if isinstance(value, Tensor) else wrap(np.asarray(value).astype(self._data.dtype))
+    if is_basic(entries):
+        index_view(self, entries, _basic_name(entries)).copy_(_squeezed(value, self._data[entries].ndim))
+    else:
+        put_at(self, entries, value)
+
+
+def _squeezed(value, ndim):
+    """Return a value without leading dimensions of size 1 that its target lacks."""
+    while value._data.ndim > ndim and value._data.shape[0] == 1:
+        value = value.reshape(*value._data.shape[1:])
+    return value
+
+
+Tensor.__getitem__ = getitem
+Tensor.__setitem__ = setitem
+
+
+def _scatter_positions(x, entries):
+    """Return the numbers, in row-major order, of the elements of `x` that an index reaches."""
+    return np.arange(x.size).reshape(x.shape)[entries]
+
+
+def index_put(input, indices, values, accumulate=False):
+    where = _scatter_positions(input, tuple(indices))
+    flat = input.reshape((-1,))
+    u = np.broadcast_to(values, where.shape).reshape((-1,))
+    prim = P["scatter_add"] if accumulate else P["scatter_set"]
+    return prim(flat, where.reshape((1, -1)), u, axes=(0,)).reshape(input.shape)
+
+
+_index_put = composed(index_put)
+
+
+def _put(self, indices, values, accumulate=False):
+    entries = normalized(tuple(indices))
+    values = to(values, self._data.dtype) if values._data.ndim == 0 else values
+    if values._data.dtype != self._data.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {views._scalar_name(self._data.dtype)} for the destination and {views._scalar_name(values._data.dtype)} for the source."
+        )
+    return _index_put(self, entries, values, accumulate)
+
+
+define("index_put", _put, inplace=True)
+
+
+def put_at(self, entries, value):
+    in_place(lambda x, v: _index_put(x, entries, to(v, x._data.dtype)), "index_put")(self, value)
+
+
+# ------------------------------------------------------------------------------------------------- masks
+
+
+def masked_fill(input, mask, value):
+    if mask.dtype != bool:
+        raise RuntimeError("masked_fill_ only supports boolean masks")
+    return np.where(
+        mask, value.astype(input.dtype) if hasattr(value, "astype") else np.asarray(value, input.dtype), input
+    )
+
+
+def masked_select(input, mask):
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    return np.broadcast_to(input, shape)[np.broadcast_to(known(mask), shape)]
+
+
+def known(x):
+    from fgrad.compat.methods.reduce import known as plain
+
+    return plain(x)
+
+
+def masked_scatter(input, mask, source):
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    where = np.flatnonzero(np.broadcast_to(known(mask), shape))
+    flat = np.broadcast_to(input, shape).reshape((-1,)) + np.zeros((), input.dtype)
+    taken = source.reshape((-1,))[0 : len(where)]
+    return P["scatter_set"](flat, where[None], taken, axes=(0,)).reshape(shape)
+
+
+def where(condition, input=None, other=None):
+    if input is None:
+        return FUNCTIONS["nonzero"](condition, as_tuple=True)
+    from fgrad.compat.methods.table import promoted
+
+    a, b = promoted((input, other), "arithmetic")
+    return _where(condition, a, b)
+
+
+_where = composed(lambda condition, input, other: np.where(condition, input, other), "WhereBackward0")
+define("where", where, method=False)
+Tensor.where = lambda self, condition, other: where(condition, self, other)
+define("masked_fill", composed(masked_fill), inplace=True)
+define("masked_select", composed(masked_select))
+define("masked_scatter", composed(masked_scatter), inplace=True)
+
+
+def nonzero(input, *, as_tuple=False):
+    found = np.nonzero(np.atleast_1d(input._data))
+    if as_tuple:
+        return tuple([wrap(np.asarray(i, np.int64)) for i in found])
+    rows = np.stack(found, 1).astype(np.int64)
+    return wrap(rows if input._data.ndim else rows[:, :0])
+
+
+define("nonzero", nonzero, aliases=("argwhere",))
+
+# ------------------------------------------------------------------------------------------ along a dimension
+
+
+def _integer(index, what):
+    if index.dtype.kind not in "iu" or index.dtype.itemsize < 4:
+        raise RuntimeError(f"{what}(): Expected dtype int64 for index")
+
+
+def _cut(x, index, dim):
+    """Return the part of `x` that an index of its own shape (smaller off `dim`) covers."""
+    return x[tuple([builtins.slice(None) if i == dim else builtins.slice(0, n) for i, n in enumerate(index.shape)])]
+
+
+def gather(input, dim, index, *, sparse_grad=False):
+    _integer(index, "gather")
+    if input.ndim == 0:
+        return input.reshape((1,))[index.reshape((-1,))].reshape(index.shape)
+    dim = normal_dim(dim, input.ndim)
+    if index.size and not 0 <= index.min() <= index.max() < input.shape[dim]:
+        raise RuntimeError(
+            f"index {int(index.max())} is out of bounds for dimension {dim} with size {input.shape[dim]}"
+        )
+    return P["take_along"](_cut(input, index, dim), index, axis=dim)
+
+
+def _full_index(index, dim):
+    """Return integer arrays for every axis, that reach what `index` along `dim` does."""
+    grid = list(np.indices(index.shape, sparse=False))
+    grid[dim] = index
+    return np.stack([g.reshape(-1) for g in grid])
+
+
+def _scattered(prim, input, dim, index, src):
+    _integer(index, "scatter")
+    if input.ndim == 0:
+        return _scattered(
+            prim, input.reshape((1,)), 0, index.reshape((-1,)), src.reshape((-1,)) if hasattr(src, "reshape") else src
+        ).reshape(())
+    dim = normal_dim(dim, input.ndim)
+    if index.size and not 0 <= index.min() <= index.max() < input.shape[dim]:
+        raise RuntimeError(
+            f"index {int(index.max())} is out of bounds for dimension {dim} with size {input.shape[dim]}"
+        )
+    if hasattr(src, "shape") and src.ndim:
+        u = src[tuple([builtins.slice(0, n) for n in index.shape])].reshape((-1,))
+    else:
+        u = np.broadcast_to(np.asarray(src, input.dtype) if not hasattr(src, "shape") else src, (index.size,))
+    return P[prim](input, _full_index(index, dim), u, axes=tuple(range(input.ndim)))
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None):
+    prim = {None: "scatter_set", "add": "scatter_add", "multiply": "scatter_mul"}[reduce]
+    return _scattered(prim, input, dim, index, src if value is None else value)
+
+
+def scatter_add(input, dim, index, src):
+    return _scattered("scatter_add", input, dim, index, src)
+
+
+def _front(x, dim):
+    return np.moveaxis(x, dim, 0)
+
+
+def _rows(input, dim, index, update, prim):
+    """Return `input` with whole slices along `dim` at a 1-d index changed by `update`."""
+    scalar = input.ndim == 0
+    x = input.reshape((1,)) if scalar else input
+    dim = normal_dim(dim, x.ndim)
+    index = index.reshape((-1,))
+    rest = tuple([n for i, n in enumerate(x.shape) if i != dim])
+    update = np.broadcast_to(update, (len(index), *rest)) if update.ndim < x.ndim else _front(update, dim)
+    out = np.moveaxis(P[prim](_front(x, dim), index[None], update, axes=(0,)), 0, dim)
+    return out.reshape(()) if scalar else out
+
+
+def index_add(input, dim, index, source, *, alpha=1):
+    return _rows(input, dim, index, source if alpha == 1 else source * alpha, "scatter_add")
+
+
+def index_copy(input, dim, index, source):
+    return _rows(input, dim, index, source, "scatter_set")
+
+
+def index_fill(input, dim, index, value):
+    value = value if hasattr(value, "astype") else np.asarray(value)
+    return _rows(input, dim, index, value.astype(input.dtype), "scatter_set")
+
+
+def index_select(input, dim, index):
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if input.ndim == 0:
+        return input.reshape((1,))[index.reshape((-1,))].reshape(())
+    dim = normal_dim(dim, input.ndim)
+    return np.take(input, index.reshape((-1,)), dim)
+
+
+def take(input, index):
+    return input.reshape((-1,))[index]
+
+
+def take_along_dim(input, indices, dim=None):
+    x = input.reshape((-1,)) if dim is None else input
+    return np.take_along_axis(x, indices.reshape((-1,)) if dim is None else indices, 0 if dim is None else dim)
+
+
+def put(input, index, source, accumulate=False):
+    prim = P["scatter_add"] if accumulate else P["scatter_set"]
+    return prim(input.reshape((-1,)), index.reshape((1, -1)), source.reshape((-1,)), axes=(0,)).reshape(input.shape)
+
+
+for fun, inplace in (
+    (gather, False), (scatter, True), (scatter_add, True), (index_add, True), (index_copy, True), (index_fill, True),
+    (index_select, False), (take, False), (take_along_dim, False), (put, True),
+):  # fmt: skip
+    define(fun.__name__, composed(fun), inplace=inplace)
+
+# ----------------------------------------------------------------------------------------------- filling and copying
+
+
+_replaced = composed(lambda input, value: P["select"](np.asarray(False), input, value), "CopyBackwards")
+
+
+def copied(self, src):
+    """Return `src` in the shape and dtype of `self`: what `copy_` writes. The old values get a gradient of zeros."""
+    data = self._data
+    out = src if src._data.shape == data.shape else src.expand(*data.shape)
+    real = src._data.dtype.kind == "c" and data.dtype.kind != "c"
+    out = to(FUNCTIONS["real"](out) if real else out, data.dtype)
+    if views.requires_grad(self):
+        return _replaced(self, out)
+    return FUNCTIONS["clone"](out) if out is src else out
+
+
+def copy_(self, src, non_blocking=False):
+    """Write `src`, broadcast and cast, into this tensor in place."""
+    src = src if isinstance(src, Tensor) else wrap(np.asarray(src))
+    views.check_inplace(self, views.requires_grad(src))
+    return views.write(self, copied(self, src))
+
+
+def fill_(self, value):
+    """Fill with a number or a 0-d tensor in place."""
+    if isinstance(value, Tensor) and value._data.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._data.ndim} dimensions."
+        )
+    if not isinstance(value, Tensor):
+        if isinstance(value, complex) and self._data.dtype.kind != "c":
+            raise RuntimeError(f"value cannot be converted to type {self.dtype!r} without overflow")
+        value = wrap(np.asarray(value).astype(self._data.dtype))
+    return copy_(self, value)
+
+
+def zero_(self):
+    """Fill with zeros in place."""
+    return fill_(self, 0)
+
+
+for fun in (copy_, fill_, zero_):
+    define(fun.__name__, fun, function=False)
+define("zero_", zero_)
+define("fill_", fill_)
+define("fill", lambda input, value: fill_(FUNCTIONS["clone"](input), value), function=True)

@@ -1,0 +1,220 @@
+"""Random numbers: generators, `manual_seed`, and the distributions that tensors are filled from.
+
+Draws come from NumPy's Philox, one stream per generator; the same seed gives the same numbers, though not torch's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+
+import numpy as np
+
+from fgrad.compat import dtypes, views
+from fgrad.compat.methods.create import filled, made, numpy_dtype, shape_of
+from fgrad.compat.methods.table import FUNCTIONS, define
+from fgrad.compat.tensor import Tensor, wrap
+
+
+class Generator:
+    """A source of random numbers with a state of its own."""
+
+    def __init__(self, device="cpu"):
+        self.device = dtypes.device(device)
+        self.manual_seed(67280421310721)
+
+    def manual_seed(self, seed):
+        """Start the stream of numbers that belongs to `seed`, and return the generator."""
+        self._seed = int(seed)
+        self.random = np.random.Generator(np.random.Philox(key=self._seed % 2**64))
+        return self
+
+    def initial_seed(self):
+        """Return the seed last set."""
+        return self._seed
+
+    def seed(self):
+        """Seed from the system, and return the seed."""
+        self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint64)[0]))
+        return self._seed
+
+    def get_state(self):
+        """Return the state as a byte tensor."""
+        state = self.random.bit_generator.state
+        words = [
+            *state["state"]["counter"],
+            *state["state"]["key"],
+            *state["buffer"],
+            state["buffer_pos"],
+            state["has_uint32"],
+            state["uinteger"],
+        ]
+        return wrap(np.array(words, np.uint64).view(np.uint8))
+
+    def set_state(self, new_state):
+        """Go back to a state that `get_state` returned."""
+        words = new_state._data.copy().view(np.uint64)
+        state = self.random.bit_generator.state
+        state["state"] = {"counter": words[:4].copy(), "key": words[4:6].copy()}
+        state["buffer"] = words[6:10].copy()
+        state["buffer_pos"], state["has_uint32"], state["uinteger"] = (int(w) for w in words[10:13])
+        self.random.bit_generator.state = state
+        return self
+
+
+default_generator = Generator()
+
+
+def source(generator):
+    """Return NumPy's generator behind `generator`, None meaning the default one."""
+    return (generator or default_generator).random
+
+
+def manual_seed(seed):
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    """Seed the default generator from the system and return the seed."""
+    return default_generator.seed()
+
+
+def initial_seed():
+    """Return the seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    """Return the state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Set the state of the default generator."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True):
+    """Put the default generator's state back at the end of the block."""
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)
+
+
+for fun in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
+    define(fun.__name__, fun, method=False, out=False)
+FUNCTIONS["Generator"] = Generator
+FUNCTIONS["default_generator"] = default_generator
+RANDOM = types.SimpleNamespace(
+    manual_seed=manual_seed, seed=seed, initial_seed=initial_seed, get_rng_state=get_rng_state, set_rng_state=set_rng_state,
+    fork_rng=fork_rng, default_generator=default_generator,
+)  # fmt: skip
+
+
+def _normal(shape, d, generator=None):
+    random = source(generator)
+    if d.kind == "c":
+        return ((random.standard_normal(shape) + 1j * random.standard_normal(shape)) / np.sqrt(2)).astype(d)
+    return np.asarray(random.standard_normal(shape)).astype(d)
+
+
+def _uniform(shape, d, generator=None):
+    random = source(generator)
+    if d.kind == "c":
+        return (random.random(shape) + 1j * random.random(shape)).astype(d)
+    if d == dtypes.FLOAT32:
+        return np.asarray(random.random(shape, np.float32))
+    return np.asarray(random.random(shape)).astype(d)
+
+
+filled("randn", _normal)
+filled("rand", _uniform)
+
+
+def randint(*bounds, size=None, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+    bounds = list(bounds)
+    if size is None:
+        size = bounds.pop()
+    low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    data = source(generator).integers(low, high, shape_of((size,)))
+    return made(np.asarray(data).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
+
+
+def randint_like(input, low, high=None, *, dtype=None, device=None, requires_grad=False):
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input._data.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+
+def randperm(n, *, generator=None, dtype=None, device=None, requires_grad=False):
+    return made(source(generator).permutation(n).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+    if size is None:
+        a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
+        shape = np.broadcast_shapes(a._data.shape, b._data.shape)
+        return wrap(_normal(shape, a._data.dtype, generator) * b._data + a._data)
+    return made(
+        _normal(shape_of((size,)), numpy_dtype(dtype), generator) * numpy_dtype(dtype).type(std)
+        + numpy_dtype(dtype).type(mean),
+        requires_grad,
+    )
+
+
+def bernoulli(input, p=None, *, generator=None, out=None):
+    chance = input._data if p is None else p
+    return wrap((source(generator).random(input._data.shape) < chance).astype(input._data.dtype))
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    weights = np.atleast_2d(input._data).astype(float)
+    rows = [source(generator).choice(w.size, num_samples, replace=replacement, p=w / w.sum()) for w in weights]
+    return wrap(np.asarray(rows if input._data.ndim == 2 else rows[0], np.int64))
+
+
+def poisson(input, generator=None):
+    return wrap(source(generator).poisson(input._data).astype(input._data.dtype))
+
+
+for fun in (randint, randint_like, randperm, normal, poisson):
+    define(fun.__name__, fun, method=False, out=False)
+for fun in (bernoulli, multinomial):
+    define(fun.__name__, fun, out=False)
+
+
+def filler(name, draw):
+    """Attach the method that fills a tensor in place with draws of `draw(numpy generator, shape, *parameters)`."""
+
+    def method(self, *args, generator=None, **kwargs):
+        views.check_inplace(self)
+        values = np.asarray(draw(source(generator), self._data.shape, *args, **kwargs)).astype(self._data.dtype)
+        return self.copy_(wrap(values))
+
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+def _from_tensor(p):
+    return p._data if isinstance(p, Tensor) else p
+
+
+def _range(random, shape, *bounds):
+    low, high = (0, 2**24) if not bounds else (0, bounds[0]) if len(bounds) == 1 else bounds
+    return random.integers(low, high, shape)
+
+
+filler("normal_", lambda random, shape, mean=0.0, std=1.0: random.normal(mean, std, shape))
+filler("uniform_", lambda random, shape, a=0.0, b=1.0: random.uniform(a, b, shape))
+filler("bernoulli_", lambda random, shape, p=0.5: random.random(shape) < _from_tensor(p))
+filler("exponential_", lambda random, shape, lambd=1.0: random.exponential(1 / lambd, shape))
+filler("cauchy_", lambda random, shape, median=0.0, sigma=1.0: median + sigma * random.standard_cauchy(shape))
+filler("log_normal_", lambda random, shape, mean=1.0, std=2.0: random.lognormal(mean, std, shape))
+filler("geometric_", lambda random, shape, p: random.geometric(p, shape))
+filler("random_", _range)

@@ -1,0 +1,706 @@
+"""Views, shapes, joining and splitting.
+
+What shares memory in torch is made by `views.view` from a primitive; the rest are composed operations.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+
+from fgrad.compat import dtypes, views
+from fgrad.compat.methods.table import FUNCTIONS, composed, define, promoted
+from fgrad.compat.tape import node_class
+from fgrad.compat.tensor import Tensor, normal_dim, wrap
+from fgrad.compat.views import Index, view
+from fgrad.extend import TABLE as P
+
+# ---------------------------------------------------------------------------------------------- views
+
+
+def sizes(given):
+    """Return sizes given as `f(2, 3)` or `f((2, 3))` as a tuple of ints."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = given[0]
+    return tuple([int(n) for n in given])
+
+
+def resolved(shape, count):
+    """Return a shape with -1 worked out; RuntimeError in torch's words if it cannot hold `count` elements."""
+    if shape.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if -1 in shape:
+        known = math.prod(n for n in shape if n != -1)
+        if known and count % known == 0:
+            return tuple([count // known if n == -1 else n for n in shape])
+    elif math.prod(shape) == count:
+        return shape
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
+
+
+def reshape(input, *shape, node="ViewBackward0"):
+    shape = resolved(sizes(shape), input._data.size)
+    out = view(P["reshape"], input, {"shape": shape}, node)
+    return out
+
+
+def view_(input, *shape):
+    """The method `view`: another shape of the same memory; RuntimeError if strides forbid it."""
+    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        return view_as_dtype(input, shape[0])
+    out = reshape(input, *shape)
+    if out._view is None and input._data.size:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return out
+
+
+def view_as_dtype(input, dtype):
+    out = wrap(input._data.view(dtypes.to_numpy(dtype)))
+    out._counter = input.counter
+    return out
+
+
+def permute(input, *dims):
+    dims = sizes(dims)
+    if len(dims) != input._data.ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {input._data.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    return view(P["transpose"], input, {"perm": tuple([normal_dim(d, len(dims)) for d in dims])})
+
+
+def transpose(input, dim0, dim1):
+    n = input._data.ndim
+    a, b = normal_dim(dim0, n), normal_dim(dim1, n)
+    perm = list(range(n))
+    if n:
+        perm[a], perm[b] = perm[b], perm[a]
+    return view(P["transpose"], input, {"perm": tuple(perm)}, "TransposeBackward0")
+
+
+def t(input):
+    if input._data.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._data.ndim}D")
+    return view(P["transpose"], input, {"perm": tuple(range(input._data.ndim))[::-1]}, "TBackward0")
+
+
+def movedim(input, source, destination):
+    order = np.moveaxis(np.empty((1,) * input._data.ndim), source, destination)
+    n = input._data.ndim
+    source = [normal_dim(d, n) for d in ([source] if isinstance(source, int) else source)]
+    destination = [normal_dim(d, n) for d in ([destination] if isinstance(destination, int) else destination)]
+    perm = [None] * n
+    for s, d in zip(source, destination):
+        perm[d] = s
+    rest = iter([i for i in range(n) if i not in source])
+    assert order.ndim == n
+    return permute(input, [next(rest) if p is None else p for p in perm])
+
+
+def unsqueeze(input, dim):
+    n = input._data.ndim
+    dim = normal_dim(dim, n + 1)
+    shape = input._data.shape
+    return view(P["reshape"], input, {"shape": (*shape[:dim], 1, *shape[dim:])}, "UnsqueezeBackward0")
+
+
+def squeeze(input, dim=None):
+    shape = input._data.shape
+    n = len(shape)
+    if dim is None:
+        kept = [k for k in shape if k != 1]
+    else:
+        dims = [normal_dim(d, n) for d in ((dim,) if isinstance(dim, int) else dim)]
+        kept = [k for i, k in enumerate(shape) if i not in dims or k != 1]
+    return view(P["reshape"], input, {"shape": tuple(kept)}, "SqueezeBackward0" if dim is None else "SqueezeBackward1")
+
+
+def flatten(input, start_dim=0, end_dim=-1):
+    shape = input._data.shape
+    if not shape:
+        return reshape(input, 1)
+    a, b = normal_dim(start_dim, len(shape)), normal_dim(end_dim, len(shape))
+    if a > b:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    return reshape(input, *shape[:a], math.prod(shape[a : b + 1]), *shape[b + 1 :])
+
+
+def unflatten(input, dim, sizes):
+    shape = input._data.shape
+    dim = normal_dim(dim, len(shape))
+    return reshape(input, *shape[:dim], *resolved(tuple(sizes), shape[dim]), *shape[dim + 1 :])
+
+
+def expand(input, *shape):
+    shape = sizes(shape)
+    data = input._data
+    lead = len(shape) - data.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand({type_of_message(input)}{{{list(data.shape)}}}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({data.ndim})"
+        )
+    full = []
+    for i, n in enumerate(shape):
+        have = 1 if i < lead else data.shape[i - lead]
+        if n == -1 and i >= lead:
+            n = have
+        if have not in (n, 1):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton dimension {i}.  "
+                f"Target sizes: {list(shape)}.  Tensor sizes: {list(data.shape)}"
+            )
+        full.append(n)
+    return view(views.expand, input, {"shape": tuple(full)})
+
+
+def type_of_message(x):
+    """Return the type of a tensor as torch's messages of `expand` have it."""
+    return f"torch.{x._data.dtype}"
+
+
+def index_view(input, raw, node):
+    """Return a tensor at a basic index, as a view."""
+    if Ellipsis not in raw_kinds(raw):
+        raw = (*raw, Ellipsis)
+    return view(views.index_view, input, {"index": Index(raw)}, node)
+
+
+def raw_kinds(raw):
+    return [i for i in raw if i is Ellipsis]
+
+
+def _along(dim, entry):
+    return (builtins.slice(None),) * dim + (entry,)
+
+
+def select(input, dim, index):
+    n = input._data.ndim
+    if not n:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = normal_dim(dim, n)
+    size = input._data.shape[dim]
+    index = int(index)
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(input._data.shape)} at dimension {dim}"
+        )
+    return index_view(input, _along(dim, index), "SelectBackward0")
+
+
+def narrow(input, dim, start, length):
+    n = input._data.ndim
+    if not n:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = normal_dim(dim, n)
+    size = input._data.shape[dim]
+    start = int(start)
+    start = start + size if start < 0 else start
+    if start > size or length < 0 or start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return index_view(input, _along(dim, builtins.slice(start, start + length)), "SliceBackward0")
+
+
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    n = input._data.ndim
+    a, b = normal_dim(dim1, n), normal_dim(dim2, n)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return view(diagonal_view, input, {"offset": offset, "axis1": a, "axis2": b}, "DiagonalBackward0")
+
+
+def _diagonal(x, *, offset, axis1, axis2):
+    out = np.diagonal(x, offset, axis1, axis2)
+    return views.writable(out) if x.flags.writeable else out
+
+
+def _undiagonal(ct, x, *, offset, axis1, axis2):
+    return place_diagonal(ct, shape=x.shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def _place_diagonal(u, *, shape, offset, axis1, axis2):
+    out = np.zeros(shape, u.dtype)
+    _diagonal(out, offset=offset, axis1=axis1, axis2=axis2)[...] = u
+    return out
+
+
+def _diagonal_type(x, *, offset, axis1, axis2):
+    from fgrad.extend import ArrayType
+
+    shape = np.diagonal(np.broadcast_to(np.zeros(()), x.shape), offset, axis1, axis2).shape
+    return ArrayType(shape, x.dtype)
+
+
+from fgrad.extend import ArrayType, linear  # noqa: E402
+
+diagonal_view = linear("diagonal_view", _diagonal, type=_diagonal_type, transpose=_undiagonal)
+place_diagonal = linear(
+    "place_diagonal",
+    _place_diagonal,
+    type=lambda u, *, shape, offset, axis1, axis2: ArrayType(shape, u.dtype),
+    transpose=lambda ct, *, shape, offset, axis1, axis2: diagonal_view(ct, offset=offset, axis1=axis1, axis2=axis2),
+)
+
+
+def unfold(input, dimension, size, step):
+    data = input._data
+    dim = normal_dim(dimension, data.ndim)
+    if data.ndim == 0:
+        return as_strided(input, (size,), (1,))
+    count = (data.shape[dim] - size) // step + 1
+    shape = (*data.shape[:dim], count, *data.shape[dim + 1 :], size)
+    index = np.arange(count)[:, None] * step + np.arange(size)
+    windows = view(unfold_view, input, {"axis": dim, "size": size, "step": step}, "UnfoldBackward0")
+    assert windows.shape == shape, index
+    return windows
+
+
+def _unfold(x, *, axis, size, step):
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
+    return windows[(builtins.slice(None),) * axis + (builtins.slice(None, None, step),)]
+
+
+def _unfold_type(x, *, axis, size, step):
+    count = (x.shape[axis] - size) // step + 1
+    return ArrayType((*x.shape[:axis], count, *x.shape[axis + 1 :], size), x.dtype)
+
+
+def _refold(ct, x, *, axis, size, step):
+    moved = ct.transpose((axis, ct.ndim - 1, *[i for i in range(ct.ndim - 1) if i != axis]))
+    count = moved.shape[0]
+    at = (np.arange(count)[:, None] * step + np.arange(size)).reshape(1, -1)
+    rest = moved.shape[2:]
+    total = P["scatter_add"](
+        np.zeros((x.shape[axis], *rest), x.dtype), at, moved.reshape((count * size, *rest)), axes=(0,)
+    )
+    perm = list(range(1, x.ndim))
+    perm.insert(axis, 0)
+    return total.transpose(tuple(perm))
+
+
+unfold_view = linear("unfold_view", _unfold, type=_unfold_type, transpose=_refold)
+
+
+def as_strided(input, size, stride, storage_offset=None):
+    data = input._data
+    _, first = views.storage_of(data)
+    offset = 0 if storage_offset is None else storage_offset - first
+    base = input
+    if input._view is not None:
+        base = input._view.base
+    if base is not input or offset < 0 or not data.flags.c_contiguous:
+        return _strided_of_base(input, base, size, stride, first if storage_offset is None else storage_offset)
+    return view(views.as_strided, input, {"shape": tuple(size), "strides": tuple(stride), "offset": offset})
+
+
+def _strided_of_base(input, base, size, stride, start):
+    """Return a window on the storage behind `input`, as a view of its base, which is contiguous."""
+    _, first = views.storage_of(base._data)
+    return view(views.as_strided, base, {"shape": tuple(size), "strides": tuple(stride), "offset": start - first})
+
+
+def view_as(input, other):
+    return view_(input, *other._data.shape)
+
+
+def reshape_as(input, other):
+    return reshape(input, *other._data.shape)
+
+
+def expand_as(input, other):
+    return expand(input, *other._data.shape)
+
+
+define("reshape", reshape, out=False)
+Tensor.view = view_
+view_.__name__ = "view"
+for fun, aliases in (
+    (permute, ()), (transpose, ("swapaxes", "swapdims")), (t, ()), (movedim, ("moveaxis",)), (unsqueeze, ()), (squeeze, ()),
+    (flatten, ()), (unflatten, ()), (select, ()), (narrow, ()), (diagonal, ()), (as_strided, ()),
+):  # fmt: skip
+    define(fun.__name__, fun, out=False, aliases=aliases)
+for fun in (expand, expand_as, view_as, reshape_as, unfold):
+    define(fun.__name__, fun, function=False)
+Tensor.T = property(lambda self: permute(self, *range(self._data.ndim)[::-1]))
+Tensor.mT = property(lambda self: transpose(self, -1, -2))
+Tensor.H = property(lambda self: FUNCTIONS["conj"](transpose(self, 0, 1)))
+Tensor.mH = property(lambda self: FUNCTIONS["conj"](transpose(self, -1, -2)))
+
+
+def in_place_view(name, fun):
+    """Attach the method that turns a tensor into a view of itself (`t_`, `squeeze_`, `unsqueeze_`, `transpose_`)."""
+
+    def method(self, *args):
+        views.check_inplace(self)
+        source = views.alias(self)
+        source._node = views.place_of(self)
+        made = fun(source, *args)
+        self._data = made._data
+        self.counter[0] += 1
+        if views.mode.enabled:
+            self._node = made._node if made._node is not source._node else self._node
+        return self
+
+    method.__name__ = name + "_"
+    setattr(Tensor, name + "_", method)
+
+
+for name, fun in {"t": t, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose}.items():
+    in_place_view(name, fun)
+
+
+# ------------------------------------------------------------------------------------------ several views at once
+
+
+def parts(input, dim, lengths, node, safe):
+    """Return consecutive parts of a tensor along a dimension: views, which may be written to only if `safe`."""
+    dim = normal_dim(dim, input._data.ndim)
+    bounds = np.cumsum([0, *lengths]).tolist()
+    entries = [builtins.slice(a, b) for a, b in zip(bounds, bounds[1:])]
+    return _several(input, dim, entries, node, safe)
+
+
+def _several(input, dim, entries, node, safe):
+    outs = split_views(input, dim, entries, node)
+    if not safe:
+        for out in outs:
+            if out._view is not None:
+                out._view.origin = views.MULTIPLE
+    return outs
+
+
+def split_views(input, dim, entries, node):
+    """Return views at several basic indices along a dimension, as outputs of one node."""
+    from fgrad.compat.tape import apply
+    from fgrad.extend import state
+
+    indices = tuple([Index((*_along(dim, entry), Ellipsis)) for entry in entries])
+    outs = apply(split_prim, (input,), {"indices": indices}, state.interpreter)
+    for out, index in zip(outs, indices):
+        if out._node is not None:
+            out._node.node.__class__ = node_class(node)
+        views.as_view(out, input, ((views.index_view, {"index": index}),))
+    return outs
+
+
+def _split_plan(prim, mask, forward):
+    from fgrad.extend import Plan
+
+    def pull(saved, types, params, ct):
+        pieces = [(c, index) for c, index in zip(ct, params["indices"]) if c is not None]
+        total = None
+        for c, index in pieces:
+            placed = views.place_at(c, index=index, shape=types[0].shape)
+            total = placed if total is None else total + placed
+        return (total,)
+
+    return Plan(prim, (0,), (), (0,), pull, None)
+
+
+from fgrad.extend import Primitive  # noqa: E402
+
+split_prim = Primitive(
+    "split_views",
+    "linear",
+    lambda x, *, indices: tuple([x[index.raw] for index in indices]),
+    lambda x, *, indices: tuple([views.index_view.type_rule(x, index=index) for index in indices]),
+    inputs=("x",),
+    make_plan=_split_plan,
+    multiple=True,
+)
+
+
+def split_lengths(size, split):
+    if split == 0 and size == 0:
+        return [0]
+    if split <= 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split}")
+    whole, rest = divmod(size, split)
+    return [split] * whole + ([rest] if rest or not whole else [])
+
+
+def splitter(safe):
+    def split(tensor, split_size_or_sections, dim=0):
+        dim = normal_dim(dim, tensor._data.ndim)
+        size = tensor._data.shape[dim] if tensor._data.ndim else 1
+        if isinstance(split_size_or_sections, int):
+            lengths, node = split_lengths(size, split_size_or_sections), "SplitBackward0"
+        else:
+            lengths, node = list(split_size_or_sections), "SplitWithSizesBackward0"
+            if builtins.sum(lengths) != size:
+                raise RuntimeError(
+                    f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths}"
+                )
+        return parts(tensor, dim, lengths, node, safe)
+
+    return split
+
+
+def chunker(safe):
+    def chunk(input, chunks, dim=0):
+        if chunks <= 0:
+            raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+        size = input._data.shape[normal_dim(dim, input._data.ndim)]
+        return parts(input, dim, split_lengths(size, builtins.max(-(-size // chunks), 1)), "SplitBackward0", safe)
+
+    return chunk
+
+
+for prefix, safe in (("", False), ("unsafe_", True)):
+    define(prefix + "split", splitter(safe), out=False)
+    define(prefix + "split_with_sizes", splitter(safe), out=False)
+    define(prefix + "chunk", chunker(safe), out=False)
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    dim = normal_dim(dim, input._data.ndim)
+    size = input._data.shape[dim]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        small, more = divmod(size, indices_or_sections)
+        bounds = np.cumsum([0] + [small + 1] * more + [small] * (indices_or_sections - more)).tolist()
+    else:
+        bounds = [0, *indices_or_sections, size]
+    return _several(
+        input, dim, [builtins.slice(a, b) for a, b in zip(bounds, bounds[1:])], "TensorSplitBackward0", False
+    )
+
+
+def unbind(input, dim=0):
+    if not input._data.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = normal_dim(dim, input._data.ndim)
+    return _several(input, dim, range(input._data.shape[dim]), "UnbindBackward0", False)
+
+
+define("tensor_split", tensor_split, out=False)
+define("unbind", unbind, out=False)
+
+
+def iterate(self):
+    if not self._data.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self))
+
+
+Tensor.__iter__ = iterate
+
+
+# ------------------------------------------------------------------------------------------ joining, repeating, moving
+
+
+def joined(fun, name):
+    """Return a function of a sequence of tensors, which are promoted together."""
+    made = composed(fun)
+
+    def call(tensors, dim=0):
+        tensors = list(tensors)
+        if not tensors:
+            raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+        return made(promoted(tensors, "arithmetic"), dim)
+
+    return call
+
+
+def cat(tensors, dim=0):
+    tensors = [x for x in tensors if x.shape != (0,)] or tensors
+    for x in tensors:
+        if x.ndim == 0:
+            raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+        if x.ndim != tensors[0].ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {tensors[0].ndim} and {x.ndim}")
+    dim = normal_dim(dim, tensors[0].ndim)
+    for k, x in enumerate(tensors):
+        for axis in range(x.ndim):
+            if axis != dim and x.shape[axis] != tensors[0].shape[axis]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {tensors[0].shape[axis]} but got size {x.shape[axis]} for tensor number {k} in the list."
+                )
+    return P["concatenate"](*tensors, axis=dim)
+
+
+def stack(tensors, dim=0):
+    for x in tensors:
+        if x.shape != tensors[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and {list(x.shape)} at entry {tensors.index(x)}"
+            )
+    n = tensors[0].ndim
+    dim = normal_dim(dim, n + 1)
+    shape = (*tensors[0].shape[:dim], 1, *tensors[0].shape[dim:])
+    return P["concatenate"](*[x.reshape(shape) for x in tensors], axis=dim)
+
+
+define("cat", joined(cat, "cat"), method=False, aliases=("concat", "concatenate"))
+define("stack", joined(stack, "stack"), method=False)
+
+
+def stacker(raise_to, axis):
+    """Return hstack, vstack or dstack: tensors of at least some dimensions, joined along an axis."""
+
+    def call(tensors):
+        tensors = [raise_to(x) for x in tensors]
+        return FUNCTIONS["cat"](tensors, 0 if axis == 1 and tensors[0]._data.ndim == 1 else axis)
+
+    return call
+
+
+def atleast(n):
+    """Return torch's atleast_nd, of one tensor, several, or a sequence of them."""
+
+    def call(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            x = tensors[0]
+            if x._data.ndim >= n:
+                return x
+            shape = {1: (1,), 2: (1, -1), 3: (1, -1, 1)}[n] if x._data.ndim < 2 else (*x._data.shape, 1)
+            return reshape(x, *shape)
+        return tuple([call(x) for x in (tensors[0] if len(tensors) == 1 else tensors)])
+
+    return call
+
+
+for n in (1, 2, 3):
+    define(f"atleast_{n}d", atleast(n), method=False, out=False)
+for name, n, axis in (("hstack", 1, 1), ("vstack", 2, 0), ("dstack", 3, 2)):
+    define(name, stacker(FUNCTIONS[f"atleast_{n}d"], axis), method=False)
+
+
+def flip(input, dims):
+    return P["reverse"](
+        input, axes=tuple([normal_dim(d, input.ndim) for d in ((dims,) if isinstance(dims, int) else dims)])
+    )
+
+
+def roll(input, shifts, dims=None):
+    if dims is None:
+        return np.roll(input, shifts)
+    return np.roll(input, shifts, dims if isinstance(dims, int) else tuple(dims))
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    return np.rot90(input, k, tuple(dims))
+
+
+def repeat(input, *repeats):
+    repeats = sizes(repeats)
+    if len(repeats) < input.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = (1,) * (len(repeats) - input.ndim) + tuple(input.shape)
+    paired = [k for n in shape for k in (1, n)]
+    wide = [k for r, n in zip(repeats, shape) for k in (r, n)]
+    return np.broadcast_to(input.reshape(tuple(paired)), tuple(wide)).reshape(
+        tuple([r * n for r, n in zip(repeats, shape)])
+    )
+
+
+def repeat_interleave(input, repeats, dim=None):
+    x = input.reshape((-1,)) if dim is None else input
+    axis = 0 if dim is None else normal_dim(dim, x.ndim)
+    counts = np.broadcast_to(np.asarray(repeats), (x.shape[axis],))
+    return np.take(x, np.repeat(np.arange(x.shape[axis]), counts), axis)
+
+
+def tile(input, *dims):
+    dims = sizes(dims)
+    return repeat(input, *((1,) * (input.ndim - len(dims)) + dims))
+
+
+def tril(input, diagonal=0):
+    return np.where(np.tri(*input.shape[-2:], diagonal, dtype=bool), input, np.zeros((), input.dtype))
+
+
+def triu(input, diagonal=0):
+    return np.where(np.tri(*input.shape[-2:], diagonal - 1, dtype=bool), np.zeros((), input.dtype), input)
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    n = input.ndim + 1
+    size = input.shape[-1] + builtins.abs(offset)
+    a, b = normal_dim(dim1, n), normal_dim(dim2, n)
+    shape = list(input.shape[:-1])
+    for axis in sorted((a, b)):
+        shape.insert(axis, size)
+    return place_diagonal(input, shape=tuple(shape), offset=offset, axis1=a, axis2=b)
+
+
+def diag(input, diagonal=0):
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    return diagonal_view(input, offset=diagonal, axis1=0, axis2=1)
+
+
+def diagflat(input, offset=0):
+    return diag_embed(input.reshape((-1,)), offset)
+
+
+def clone(input, *, memory_format=None):
+    return P["copy"](input)
+
+
+for fun, inplace in (
+    (flip, False), (roll, False), (rot90, False), (repeat_interleave, False), (tile, False),
+    (tril, True), (triu, True), (diag_embed, False), (diag, False), (diagflat, False), (clone, False),
+):  # fmt: skip
+    define(fun.__name__, composed(fun), inplace=inplace)
+define("repeat", composed(repeat), function=False)
+define("fliplr", composed(lambda input: flip(input, 1)))
+define("flipud", composed(lambda input: flip(input, 0)))
+
+
+def contiguous(self, memory_format=None):
+    """Return the tensor itself if its elements lie in order, else an ordered copy."""
+    return self if self._data.flags.c_contiguous else FUNCTIONS["clone"](self)
+
+
+define("contiguous", contiguous, function=False)
+
+
+def broadcast_tensors(*tensors):
+    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = broadcast_shapes(*[x._data.shape for x in tensors])
+    return tuple([expand(x, *shape) for x in tensors])
+
+
+def broadcast_shapes(*shapes):
+    try:
+        return dtypes.Size(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+
+
+def broadcast_to(input, size):
+    return expand(input, *size)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    n = len(tensors)
+    grids = [
+        expand(reshape(x, *[-1 if i == k else 1 for i in range(n)]), *[y._data.size for y in tensors])
+        for k, x in enumerate(tensors)
+    ]
+    return tuple([transpose(g, 0, 1) for g in grids] if indexing == "xy" else grids)
+
+
+def block_diag(*tensors):
+    blocks = [FUNCTIONS["atleast_2d"](x) for x in tensors]
+    width = builtins.sum(x._data.shape[1] for x in blocks)
+    rows, before = [], 0
+    for x in blocks:
+        h, w = x._data.shape
+        rows.append(FUNCTIONS["cat"]([x.new_zeros((h, before)), x, x.new_zeros((h, width - before - w))], 1))
+        before += w
+    return FUNCTIONS["cat"](rows, 0)
+
+
+define("broadcast_to", broadcast_to, out=False)
+for fun in (broadcast_tensors, broadcast_shapes, meshgrid, block_diag):
+    define(fun.__name__, fun, method=False, out=False)

@@ -1,0 +1,305 @@
+"""How functions and methods are made: from a primitive, or from a function of fgrad's that is run on arrays or recorded.
+
+Every public function is entered in FUNCTIONS (the namespace of `fgrad.compat`) and on Tensor by `define`; the variant
+that works in place and `out=` follow from the plain one. Families fill the table; this module knows no operation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+from numpy import ndarray
+
+from fgrad.compat import dtypes, views
+from fgrad.compat.dtypes import FLOAT32, FLOAT64, cast, result_dtype
+from fgrad.compat.hooks import PlaceHooks
+from fgrad.compat.modes import mode
+from fgrad.compat.tape import Record, apply, clock, node_class, place_of, recipe_for, save
+from fgrad.compat.tensor import LEAF, Tensor, wrap, wrap_value
+from fgrad.extend import TABLE, Tracer, elementwise_types, state
+
+FUNCTIONS = {}
+"""Every public function by its torch name."""
+
+
+def define(name, fun, *, method=True, function=True, inplace=False, out=True, aliases=()):
+    """Enter a function under its torch name and aliases: as a function, a method, in place (`name_`), with `out=`."""
+    fun.__name__ = fun.__qualname__ = name
+    for key in (name, *aliases):
+        if function:
+            FUNCTIONS[key] = with_out(fun) if out else fun
+        if method:
+            setattr(Tensor, key, fun)
+        if inplace:
+            setattr(Tensor, key + "_", in_place(fun, key))
+    return fun
+
+
+def ops(family, **options):
+    """Enter every public function of a class body (a family written as formulas of fgrad values) as composed operations."""
+    for name, fun in vars(family).items():
+        if not name.startswith("__"):
+            define(name, composed(fun, options.get("node")), **{k: v for k, v in options.items() if k != "node"})
+    return family
+
+
+# ------------------------------------------------------------------------------------------- one primitive
+
+KINDS = {"arithmetic": None, "float": dtypes.to_inexact}
+"""How operands are computed in: their common dtype, or that made inexact (sin of integers, division)."""
+
+
+def promoted(args, kind):
+    """Return operands in the dtype torch computes them in; tensors are cast by recorded steps where they differ."""
+    values = [a._data if isinstance(a, Tensor) else a for a in args]
+    target = result_dtype(values)
+    if kind == "float":
+        target = dtypes.to_inexact(target)
+    return [
+        a if not isinstance(a, Tensor) and a.__class__ in (float, int) and target.kind == "f" else to(a, target)
+        for a in args
+    ]
+
+
+def to(a, target):
+    """Return an operand in a NumPy dtype: tensors by a recorded cast, numbers as 0-d arrays."""
+    if not isinstance(a, Tensor):
+        return cast(a, target)
+    if a._data.dtype == target:
+        return a
+    prim = TABLE["cast"] if target.kind in "fc" else TABLE["to_integer"]
+    return apply(prim, (a,), {"dtype": target}, state.interpreter)
+
+
+def operand(x):
+    """Return whether `x` may stand beside a tensor in an arithmetic operation."""
+    return isinstance(x, (Tensor, bool, int, float, complex, np.generic, Tracer)) or (isinstance(x, np.ndarray))
+
+
+def binary(prim, kind="arithmetic", quiet=False):
+    """Return the function of two operands that a primitive gives; quick where both are of one floating dtype.
+
+    Arithmetic that has no singular points is run without silencing NumPy, which costs as much as the operation.
+    """
+    impl = prim.impl
+    recipes = {}
+
+    def slow(x, y):
+        if not operand(y) or not operand(x):
+            return NotImplemented
+        x, y = [wrap_value(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in (x, y)]
+        with np.errstate(all="ignore"):
+            return apply(prim, promoted((x, y), kind), {}, state.interpreter)
+
+    def fun(x, y):
+        a = x._data if isinstance(x, Tensor) else x
+        dtype = a.dtype if a.__class__ is ndarray else None
+        if state.interpreter is not None or (dtype is not FLOAT32 and dtype is not FLOAT64):
+            return slow(x, y)
+        if isinstance(y, Tensor):
+            b = y._data
+            if b.dtype is not dtype:
+                return slow(x, y)
+        elif y.__class__ is float or y.__class__ is int:
+            b = y
+        else:
+            return slow(x, y)
+        if quiet:
+            with np.errstate(all="ignore"):
+                out = impl(a, b)
+        else:
+            out = impl(a, b)
+        t = wrap(out if out.__class__ is ndarray else np.asarray(out))
+        if not mode.enabled:
+            return t
+        place = x._node if x._view is None else place_of(x)
+        if place is None:
+            mask = 0
+            parents = []
+        else:
+            mask = 1
+            parents = [x if place is LEAF else place]
+        if b is not y:
+            place = y._node if y._view is None else place_of(y)
+            if place is not None:
+                parents.append(y if place is LEAF else place)
+                mask |= 2
+        if mask:
+            recipe = recipes.get(mask)
+            if recipe is None:
+                recipe = recipes[mask] = recipe_for(prim, mask, 2)
+            if recipe.active:
+                t._node = node = recipe.node(parents)
+                if b is not y and a.shape != b.shape:
+                    node.types = elementwise_types(recipe.plan, (a, b), t._data)
+                if recipe.saves:
+                    save(node, (x, y), (t,))
+        return t
+
+    return fun
+
+
+def unary(prim, kind="float"):
+    """Return the function of one operand that a primitive gives."""
+
+    def fun(x):
+        with np.errstate(all="ignore"):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"{prim.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+            if kind == "float" and x._data.dtype.kind not in "fc":
+                x = to(x, dtypes.default.real)
+            return apply(prim, (x,), {}, state.interpreter)
+
+    return fun
+
+
+# ------------------------------------------------------------------------------- functions of fgrad, run on tensors
+
+
+def composed(fun, node=None, promote=None):
+    """Return a function of tensors that runs `fun`, a function of fgrad's values: on arrays, or recorded.
+
+    `node` names the graph's node for the whole; `promote` ("arithmetic", "float") casts the tensors among the positional
+    arguments to their common dtype first.
+    """
+    node = node or "".join(word.capitalize() for word in fun.__name__.strip("_").split("_")) + "Backward0"
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        with np.errstate(all="ignore"):
+            if promote:
+                args = promoted(args, promote)
+            return run(fun, args, kwargs, node)
+
+    return call
+
+
+def run(fun, args, kwargs, node):
+    """Run a function of fgrad's values on tensors: recorded if one of them requires grad."""
+    tensors = list(found_in((args, kwargs)))
+    if mode.enabled:
+        places = [place_of(t) for t in tensors if t._data.dtype.kind in "fc"]
+        if any(place is not None for place in places):
+            return _run_recorded(fun, args, kwargs, node, places)
+    args, kwargs = mapped(_data, (args, kwargs))
+    out = fun(*args, **kwargs)
+    owners = [t._data for t in tensors]
+    return mapped_out(lambda x: wrap(_apart(np.asarray(x) if not isinstance(x, Tracer) else x, owners)), out)
+
+
+def _run_recorded(fun, args, kwargs, node, places):
+    recorder = Record()
+    args, kwargs = mapped(recorder.lift, (args, kwargs))
+    start = clock()
+    with recorder:
+        out = fun(*args, **kwargs)
+    return mapped_out(lambda x: _named(recorder.lower(x), node, places, start), out)
+
+
+def _named(t, node, places, start):
+    """Let the graph show what was recorded since `start` and ends at `t` as one node."""
+    place = t._node
+    if place is None or place is LEAF or place.seq <= start:
+        return t
+    last = place.node_and_index()[0]
+    last.__class__ = node_class(node)
+    if last.parents != places:
+        PlaceHooks.at(last).sources = places
+    return t
+
+
+def _data(x):
+    return x._data if isinstance(x, Tensor) else x
+
+
+def _apart(out, owners):
+    """Return a result on memory of its own: a function may have given back an argument, or a part of one."""
+    for data in owners:
+        if out is data or out.base is not None and (out.base is data or out.base is data.base):
+            return out.copy()
+    return out
+
+
+def found_in(x):
+    """Yield the tensors in nested tuples, lists and dicts."""
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for item in x:
+            yield from found_in(item)
+    elif isinstance(x, Mapping):
+        yield from found_in(tuple(x.values()))
+
+
+def mapped(fun, x):
+    """Return nested tuples, lists and dicts with `fun` applied to what they hold."""
+    if isinstance(x, tuple):
+        items = [mapped(fun, item) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    if isinstance(x, list):
+        return [mapped(fun, item) for item in x]
+    if isinstance(x, dict):
+        return {key: mapped(fun, item) for key, item in x.items()}
+    return fun(x)
+
+
+def mapped_out(fun, x):
+    """Return the results of a function as tensors, in the tuple they came in; None stays None."""
+    if x is None:
+        return None
+    return mapped(fun, x) if isinstance(x, (tuple, list)) else fun(x)
+
+
+# ------------------------------------------------------------------------------------------ in place, and out=
+
+
+def in_place(fun, name):
+    """Return the method that writes what `fun` gives into its first argument."""
+
+    def method(self, *args, **kwargs):
+        views.check_inplace(self, mode.enabled and any(map(views.requires_grad, found_in((args, kwargs)))))
+        recording = mode.enabled and (
+            views.requires_grad(self) or any(map(views.requires_grad, found_in((args, kwargs))))
+        )
+        source = views.shadow(self) if recording else self
+        result = fun(source, *args, **kwargs)
+        if result is NotImplemented:
+            return result
+        return views.write(self, result)
+
+    method.__name__ = method.__qualname__ = name + "_"
+    return method
+
+
+def with_out(fun):
+    """Return a function that also takes `out=`, a tensor to be written to and returned."""
+
+    @functools.wraps(fun)
+    def call(*args, out=None, **kwargs):
+        if out is None:
+            return fun(*args, **kwargs)
+        if mode.enabled and any(map(views.requires_grad, found_in((args, kwargs, out)))):
+            raise RuntimeError(
+                f"{fun.__name__}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                "arguments requires grad."
+            )
+        result = fun(*args, **kwargs)
+        if isinstance(out, (tuple, list)):
+            for o, r in zip(out, result):
+                _write_out(o, r)
+        else:
+            _write_out(out, result)
+        return out
+
+    return call
+
+
+def _write_out(out, result):
+    """Write a result into `out`, which is given the result's shape if it has another."""
+    views.check_castable(result._data.dtype, out._data.dtype)
+    if out._data.shape != result._data.shape:
+        out._data = np.empty(result._data.shape, out._data.dtype)
+    np.copyto(out._data, result._data, casting="unsafe")
+    out.counter[0] += 1

@@ -1,0 +1,412 @@
+"""The tape: nodes of the graph, how an operation is recorded, and how rules are recorded again.
+
+A node knows its parents and what it saved, never its own output. Places in the graph, to which gradients flow, are
+nodes (of one output), `Output`s of nodes with several, and leaf tensors. Rules are those of the core's primitives: run
+on plain arrays, or, for `create_graph`, under `Record`, where tensors appear as the core's tracers.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from fgrad.compat import graph
+from fgrad.compat.graph import edge
+from fgrad.compat.modes import mode
+from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap, wrap_value
+from fgrad.extend import ArrayType, Interpreter, Tracer, kept_types, plan_for, state
+
+clock = itertools.count(1).__next__
+
+_new = object.__new__
+FREED = None
+NO_PARAMS = {}
+
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
+
+class Node(graph.Node):
+    """One recorded step: the plan of a primitive, what it saved, and the places its inputs came from.
+
+    `saved` are arrays, in the order of `plan.saves`; `versions` pairs of a version counter and the version at which the
+    value was saved; `parents` a place for each of `plan.active`. `more` is a `hooks.PlaceHooks` or None;
+    `width` is the number of outputs, set only if there are several.
+    """
+
+    __slots__ = ("plan", "saved", "versions", "types", "params", "parents", "seq", "more", "width", "__weakref__")
+
+    def node_and_index(self):
+        """Return the node and the number of its output that this place stands for."""
+        return self, 0
+
+    def _sources(self):
+        """Return a place for every input of the operation, None for those that require no grad."""
+        places = [None] * max(len(self.plan.prim.inputs), 1 + max(self.plan.active))
+        for i, place in zip(self.plan.active, self.parents):
+            places[i] = place
+        return places
+
+
+class Output:
+    """The k-th output of a node with several, as a place in the graph."""
+
+    __slots__ = ("node", "index", "seq", "more", "__weakref__")
+
+    plan = saved = None
+
+    def __init__(self, node, index):
+        self.node = node
+        self.index = index
+        self.seq = clock()
+        self.more = None
+
+    def node_and_index(self):
+        """Return the node and the number of its output that this place stands for."""
+        return self.node, self.index
+
+
+class Recipe:
+    """How one primitive is recorded for one set of inputs that require grad: its plan and the class of its nodes."""
+
+    __slots__ = ("plan", "node_class", "saves", "active", "partial")
+
+    def __init__(self, prim, mask, count):
+        self.plan = plan_for(prim, mask, count)
+        self.node_class = node_class(node_name(prim))
+        self.saves = self.plan.saves
+        self.active = self.plan.active
+        self.partial = len(self.active) != mask.bit_count()
+
+    def node(self, parents):
+        """Return a new node with these parents that has saved nothing yet."""
+        node = _new(self.node_class)
+        node.plan = self.plan
+        node.parents = parents
+        node.saved = ()
+        node.params = NO_PARAMS
+        node.versions = node.types = node.more = None
+        node.seq = clock()
+        return node
+
+
+_recipes = {}
+_node_classes = {}
+
+NODE_NAMES = {
+    "reduce_sum": "SumBackward0",
+    "dot_general": "MmBackward0",
+    "reduce_prod": "ProdBackward0",
+    "reduce_max": "AmaxBackward0",
+    "reduce_min": "AminBackward0",
+    "broadcast": "ExpandBackward0",
+    "reshape": "ViewBackward0",
+    "transpose": "PermuteBackward0",
+    "slice": "SliceBackward0",
+    "concatenate": "CatBackward0",
+    "cast": "ToCopyBackward0",
+    "copy": "CloneBackward0",
+    "max": "MaximumBackward0",
+    "min": "MinimumBackward0",
+    "select": "WhereBackward0",
+    "rem": "RemainderBackward0",
+    "gather": "IndexBackward0",
+    "square": "PowBackward0",
+    "take_along": "GatherBackward0",
+}
+"""torch's name for the nodes of a primitive, where it is not `<Primitive>Backward0`."""
+
+
+def node_name(prim):
+    """Return torch's name for the nodes of a primitive."""
+    return NODE_NAMES.get(prim.name) or "".join(word.capitalize() for word in prim.name.split("_")) + "Backward0"
+
+
+def node_class(name):
+    """Return the class of nodes of this name; programs read names off `type(grad_fn).__name__`."""
+    found = _node_classes.get(name)
+    if found is None:
+        found = _node_classes[name] = type(name, (Node,), {"__slots__": (), "__module__": "fgrad.compat"})
+    return found
+
+
+def recipe_for(prim, mask, count):
+    """Return the recipe of `prim` for the inputs in `mask`, out of `count`; cached."""
+    key = (prim, mask, count)
+    found = _recipes.get(key)
+    if found is None:
+        found = _recipes[key] = Recipe(prim, mask, count)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ recording
+
+
+def place_of(t):
+    """Return the place in the graph that `t` came from, or None if it requires no grad."""
+    view = t._view
+    if view is not None:
+        view.refresh(t)
+    node = t._node
+    return t if node is LEAF else node
+
+
+def apply(prim, args, params, interpreter=None):
+    """Apply a primitive to tensors and plain operands and record it where a gradient may be asked for."""
+    enabled = mode.enabled
+    values = []
+    parents = []
+    mask = 0
+    for i, arg in enumerate(args):
+        if not isinstance(arg, Tensor):
+            values.append(arg)
+            continue
+        values.append(arg._data)
+        if enabled and arg._node is not None or arg._view is not None:
+            place = place_of(arg) if enabled else None
+            if place is not None:
+                mask |= 1 << i
+                parents.append(place)
+    out = prim.impl(*values, **params) if interpreter is None else interpreter.process(prim, values, params)
+    if not mask or prim.make_plan is None:
+        return tuple([wrap_value(o) for o in out]) if prim.multiple else wrap_value(out)
+    return record(recipe_for(prim, mask, len(args)), args, values, parents, params, mask, out)
+
+
+def record(recipe, args, values, parents, params, mask, out):
+    """Return the result of a primitive as a tensor (or a tuple of them) with a new node."""
+    plan = recipe.plan
+    multiple = plan.prim.multiple
+    if not recipe.active:
+        return tuple([wrap_value(o) for o in out]) if multiple else wrap_value(out)
+    outs = out if multiple else (out,)
+    outs = [o if o.__class__ is np.ndarray or isinstance(o, Tracer) else np.asarray(o) for o in outs]
+    if recipe.partial:
+        differentiated = [i for i in range(mask.bit_length()) if mask >> i & 1]
+        parents = [parents[differentiated.index(i)] for i in recipe.active]
+    node = recipe.node(parents)
+    node.types = kept_types(plan, values, outs)
+    node.params = params
+    if any(o.dtype.kind == "c" for o in outs) or any(values[i].dtype.kind == "c" for i in recipe.active):
+        node.plan = conjugated(plan)
+    if multiple:
+        node.width = len(outs)
+        results = tuple([wrap(o, Output(node, k) if differentiable(o) else None) for k, o in enumerate(outs)])
+    else:
+        results = (wrap(outs[0], node),)
+    if recipe.saves:
+        save(node, args, results)
+    return results if multiple else results[0]
+
+
+def save(node, args, results):
+    """Keep what the pull of a node needs, with the versions of the tensors that it belongs to."""
+    saved = []
+    versions = []
+    for k in node.plan.saves:
+        t = args[k] if k >= 0 else results[~k]
+        if isinstance(t, Tensor):
+            counter = t._counter
+            if counter is None:
+                counter = t._counter = [0]
+            saved.append(t._data)
+            versions.append((counter, counter[0]))
+        else:
+            saved.append(t)
+            versions.append(None)
+    node.saved = saved
+    node.versions = versions
+    if mode.packing:
+        mode.packing.pack(node)
+
+
+def differentiable(array):
+    """Return whether an array is of a real or complex floating type."""
+    return array.dtype.kind in "fc"
+
+
+class Conjugated:
+    """A plan in torch's complex convention: its pull is conj(pull(conj ct)). Everything else is the plan's own."""
+
+    __slots__ = ("plan", "prim", "active", "saves", "pull")
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.prim = plan.prim
+        self.active = plan.active
+        self.saves = plan.saves
+        self.pull = self._pull
+
+    def _pull(self, saved, types, params, ct):
+        ct = tuple(map(conj, ct)) if ct.__class__ in (tuple, list) else conj(ct)
+        return [conj(g) for g in self.plan.pull(saved, types, params, ct)]
+
+
+_conjugated = {}
+
+
+def conjugated(plan):
+    """Return the plan as nodes with complex values use it; cached."""
+    found = _conjugated.get(plan)
+    if found is None:
+        found = _conjugated[plan] = Conjugated(plan)
+    return found
+
+
+def conj(x):
+    """Return the conjugate of a cotangent: an array, a tracer or None."""
+    return x.conj() if x is not None and x.dtype.kind == "c" else x
+
+
+# ---------------------------------------------------------------------------------------------- saved values, again
+
+
+def check_versions(node):
+    """Raise torch's error if a value that `node` saved was changed in place since."""
+    for k, pair in enumerate(node.versions):
+        if pair is not None and pair[0][0] != pair[1]:
+            raise modified_error(node, k)
+
+
+def modified_error(node, k):
+    """Return the error for the k-th saved value of `node`, which was changed in place."""
+    counter, version = node.versions[k]
+    value = node.saved[k]
+    index = node.plan.saves[k]
+    maker = ""
+    if index < 0:
+        maker = f", which is output {~index} of {type(node).__name__},"
+    elif index in node.plan.active:
+        source, number = edge(node.parents[node.plan.active.index(index)])
+        maker = f", which is output {number} of {source.name()},"
+    what = f"[{type_name(wrap(value))} {list(value.shape)}]".replace("torch.", "torch.", 1)
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{what}{maker} is at version {counter[0]}; expected version {version} instead. Hint: enable anomaly detection to "
+        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+def unpacked(node):
+    """Return the arrays that `node` saved, checked, and unpacked if hooks packed them."""
+    check_versions(node)
+    return [value.unpack()._data if value.__class__ is Packed else value for value in node.saved]
+
+
+class Packed:
+    """A saved value as a user's hook packed it, and the hook that unpacks it."""
+
+    __slots__ = ("value", "unpack_hook")
+
+    def __init__(self, value, unpack_hook):
+        self.value = value
+        self.unpack_hook = unpack_hook
+
+    def unpack(self):
+        """Return the tensor that the hook gives back; TypeError if it is none."""
+        t = self.unpack_hook(self.value)
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}"
+            )
+        return t
+
+
+def saved_tensors(node):
+    """Return what `node` saved as tensors that know where they came from; RuntimeError if freed or changed."""
+    if node.saved is FREED:
+        raise RuntimeError(FREED_MESSAGE)
+    if node.versions:
+        check_versions(node)
+    return [saved_tensor(node, k) for k in range(len(node.saved))]
+
+
+def saved_tensor(node, k):
+    """Return the k-th saved value of `node` as a tensor with its history; plain numbers stay what they are."""
+    value = node.saved[k]
+    if value.__class__ is Packed:
+        value = value.unpack()._data
+    plan = node.plan
+    index = plan.saves[k]
+    if index < 0:
+        place = Output(node, ~index) if plan.prim.multiple else node
+        t = wrap_value(value, place)
+    elif index in plan.active:
+        place = node.parents[plan.active.index(index)]
+        if isinstance(place, Tensor) and place._data is value:
+            return place
+        t = wrap(value, place)
+    elif isinstance(value, (np.ndarray, Tracer)):
+        t = wrap(value)
+    else:
+        return value
+    pair = node.versions[k]
+    if pair is not None:
+        t._counter = pair[0]
+    return t
+
+
+class Recorded(Tracer):
+    """A tensor as rules and functions of the core see it while they are recorded."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, interpreter, tensor):
+        self.interpreter = interpreter
+        self.tensor = tensor
+
+    @property
+    def type(self):
+        data = self.tensor._data
+        return ArrayType(data.shape, data.dtype)
+
+    def concrete(self):
+        data = self.tensor._data
+        return data.concrete() if isinstance(data, Tracer) else data
+
+
+class Record(Interpreter):
+    """Computes on tensors and records on their tape what rules and functions of the core do."""
+
+    def __init__(self):
+        super().__init__("recording of tensors")
+
+    def process(self, prim, args, params):
+        tensors = [a.tensor if a.__class__ is Recorded and a.interpreter is self else a for a in args]
+        if prim.make_plan is None and prim.definition is not None:
+            return prim.definition(*args, **params)
+        inner = state.interpreter
+        state.interpreter = self.parent
+        try:
+            out = apply(prim, tensors, params, self.parent)
+        finally:
+            state.interpreter = inner
+        return tuple([Recorded(self, o) for o in out]) if prim.multiple else Recorded(self, out)
+
+    def lift(self, x):
+        """Return a tensor as a traced value; anything else as it is."""
+        return Recorded(self, x) if isinstance(x, Tensor) else x
+
+    def lower(self, x):
+        """Return a traced value, an array or a number as a tensor; None stays None."""
+        if x.__class__ is Recorded and x.interpreter is self:
+            return x.tensor
+        return x if x is None or isinstance(x, Tensor) else wrap_value(x)
+
+
+def pull_recorded(node, ct):
+    """Run a node's pull on tensors, recorded: gradients that can be differentiated again."""
+    recorder = Record()
+    saved = [recorder.lift(t) for t in saved_tensors(node)]
+    if ct.__class__ is list:
+        ct = [recorder.lift(c) for c in ct]
+    else:
+        ct = recorder.lift(ct)
+    with recorder:
+        pulled = node.plan.pull(saved, node.types, node.params, ct)
+    return [recorder.lower(g) for g in pulled]

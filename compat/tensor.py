@@ -1,0 +1,254 @@
+"""The Tensor: an array, the place in the recorded graph that it came from, and what little hangs on it.
+
+Holds no operation: those are attached by `fgrad.compat.methods`, gradients by `engine`, views and in-place rules by
+`views`, hooks by `hooks`. Must not import any of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fgrad.compat import dtypes
+from fgrad.compat.dtypes import CPU, Size
+
+
+class _Leaf:
+    """Stands for "made by the user and wants a gradient" where other tensors have a node."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "<leaf>"
+
+
+LEAF = _Leaf()
+
+
+class Extras:
+    """What few tensors have: a gradient, hooks, a name. Made on demand."""
+
+    __slots__ = ("grad", "hooks", "post_hooks", "accumulate", "name", "retains")
+
+    def __init__(self):
+        self.grad = None
+        self.hooks = None
+        self.post_hooks = None
+        self.accumulate = None
+        self.name = None
+        self.retains = False
+
+
+_new = object.__new__
+
+
+class Tensor:
+    """An n-dimensional array that records what is computed from it.
+
+    `_data` is always an ndarray (or a value traced by a transform of the core). `_node` is None for a constant, LEAF
+    for a leaf that requires grad, else the place in the graph that the value came from. `_counter` is a list with the
+    version, shared by all views of the memory; None as long as nobody has asked for it. `_view` is a `views.View` or
+    None.
+    """
+
+    __slots__ = ("_data", "_node", "_counter", "_view", "_extras", "__dict__", "__weakref__")
+
+    # Leaves stand in the graph beside nodes, last in the order of a backward pass.
+    seq = 0
+
+    def __new__(cls, *args, **kwargs):
+        self = _new(cls)
+        self._data = None
+        self._node = self._counter = self._view = self._extras = None
+        return self
+
+    # Python calls these on instances; the tape reads the slots.
+
+    @property
+    def extras(self):
+        found = self._extras
+        if found is None:
+            found = self._extras = Extras()
+        return found
+
+    @property
+    def counter(self):
+        found = self._counter
+        if found is None:
+            found = self._counter = [0]
+        return found
+
+    @property
+    def _version(self):
+        return self.counter[0]
+
+    # ------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape(self):
+        """The size of each dimension."""
+        return Size(self._data.shape)
+
+    def size(self, dim=None):
+        """Return the shape, or the size of one dimension; IndexError if there is no such dimension."""
+        return self.shape if dim is None else self._data.shape[normal_dim(dim, self._data.ndim)]
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        return self._data.ndim
+
+    def dim(self):
+        """Return the number of dimensions."""
+        return self._data.ndim
+
+    ndimension = dim
+
+    def numel(self):
+        """Return the number of elements."""
+        return int(self._data.size)
+
+    nelement = numel
+
+    @property
+    def dtype(self):
+        """The element type."""
+        return dtypes.of(self._data.dtype)
+
+    @property
+    def itemsize(self):
+        return self._data.dtype.itemsize
+
+    def element_size(self):
+        """Return the bytes of one element."""
+        return self._data.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self._data.nbytes
+
+    @property
+    def device(self):
+        """Where the tensor lives."""
+        return CPU
+
+    def is_floating_point(self):
+        """Return whether the dtype is a real floating one."""
+        return self._data.dtype.kind == "f"
+
+    def is_complex(self):
+        """Return whether the dtype is complex."""
+        return self._data.dtype.kind == "c"
+
+    def is_signed(self):
+        """Return whether the dtype has negative numbers."""
+        return self._data.dtype.kind in "fci"
+
+    def is_contiguous(self, memory_format=None):
+        """Return whether the elements lie in memory in row-major order without gaps."""
+        return self._data.flags.c_contiguous
+
+    def stride(self, dim=None):
+        """Return the steps in memory between neighbours, in elements."""
+        steps = tuple(s // self._data.itemsize for s in self._data.strides)
+        return steps if dim is None else steps[normal_dim(dim, self._data.ndim)]
+
+    def get_device(self):
+        """Return -1, the number of the CPU."""
+        return -1
+
+    is_cuda = is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
+    layout = "torch.strided"
+    names = property(lambda self: (None,) * self._data.ndim)
+
+    # ------------------------------------------------------------------------------------ Python and NumPy
+
+    def __len__(self):
+        if not self._data.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self._data.shape[0]
+
+    def __bool__(self):
+        self._one_element("Boolean value of Tensor with {} is ambiguous")
+        return bool(self._data.reshape(())[()])
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        if self._data.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        self._one_element("only integer tensors of a single element can be converted to an index", TypeError)
+        return int(self._data.reshape(())[()])
+
+    def __float__(self):
+        return float(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def item(self):
+        """Return the value of a tensor of one element as a Python number; RuntimeError if it has more."""
+        if self._data.size != 1:
+            raise RuntimeError(f"a Tensor with {self._data.size} elements cannot be converted to Scalar")
+        return self._data.item()
+
+    def tolist(self):
+        """Return the values as nested lists of Python numbers."""
+        return self._data.tolist()
+
+    def _one_element(self, message, error=RuntimeError):
+        if self._data.size != 1:
+            what = "no values" if self._data.size == 0 else "more than one value"
+            raise error(message.format(what))
+
+    __hash__ = object.__hash__
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec and not self._data.ndim else str(self)
+
+    def __dir__(self):
+        return sorted(set(dir(type(self))) | set(self.__dict__))
+
+
+def wrap(data, node=None):
+    """Return a new Tensor of an array and the place it came from: the one way results are made."""
+    t = _new(Tensor)
+    t._data = data
+    t._node = node
+    t._counter = t._view = t._extras = None
+    return t
+
+
+def wrap_value(x, node=None):
+    """Return a Tensor of whatever a primitive gives: an array, a NumPy scalar, a Python number or a traced value."""
+    if x.__class__ is not np.ndarray and isinstance(x, (np.generic, int, float, complex)):
+        x = np.asarray(x)
+    return wrap(x, node)
+
+
+def normal_dim(dim, ndim):
+    """Return dimension `dim` counted from the front; IndexError in torch's words if it is out of range."""
+    span = max(ndim, 1)
+    if not -span <= dim < span:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})")
+    return dim % span
+
+
+def type_name(t):
+    """Return for example `torch.FloatTensor`."""
+    return f"torch.{TYPE_NAMES.get(t._data.dtype.name, 'Tensor')}"
+
+
+TYPE_NAMES = {
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "float16": "HalfTensor",
+    "int64": "LongTensor",
+    "int32": "IntTensor",
+    "int16": "ShortTensor",
+    "int8": "CharTensor",
+    "uint8": "ByteTensor",
+    "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}

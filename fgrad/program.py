@@ -216,6 +216,8 @@ class Trace(Interpreter):
             return x.var
         if x.__class__ in PYTHON_SCALARS:
             return Literal(x)
+        if isinstance(x, np.generic):
+            x = np.asarray(x)
         known = self._known.get(id(x))
         if known is not None and (isinstance(x, Tracer) or same_array(x, known[2])):
             return known[1]

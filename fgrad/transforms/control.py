@@ -209,29 +209,32 @@ def _with_all_residuals(forwards: Sequence[Program], n: int) -> tuple[Program, .
     return tuple(programs)
 
 
-def _linear_branches(
-    splits: Sequence[Linearization], reached: Sequence[int], kinds: Sequence[Any]
-) -> tuple[Program, ...]:
-    """Return the branches' linear Programs, each taking the residuals of all and giving all of `reached`."""
+def _linear_branches(splits: Sequence[Linearization]) -> list[Program]:
+    """Return the branches' linear Programs, each taking the residuals of all branches."""
     counts = [len(s.residual_inputs) for s in splits]
+    residuals = [s.linear.inputs[:n] for s, n in zip(splits, counts, strict=True)]
     programs = []
     for k, s in enumerate(splits):
-        linear = s.linear
-        own = linear.inputs[: counts[k]]
         inputs = []
-        for j, other in enumerate(splits):
-            inputs += own if j == k else [Var(v.type) for v in other.linear.inputs[: counts[j]]]
+        for j, own in enumerate(residuals):
+            inputs += own if j == k else [Var(v.type) for v in own]
+        linear = s.linear
         inputs += linear.inputs[counts[k] :]
-        consts, outputs = list(linear.consts), []
+        programs.append(Program(linear.label, inputs, linear.consts, linear.equations, linear.outputs))
+    return programs
+
+
+def _pull_branches(
+    splits: Sequence[Linearization], reached: Sequence[int], kinds: Sequence[Any]
+) -> tuple[Program, ...]:
+    """Return the branches' pulls, each giving cotangents for all of `reached`, zeros where it has none."""
+    programs = []
+    for s, linear in zip(splits, _linear_branches(splits), strict=True):
         found = dict(zip(s.reached, linear.outputs, strict=True))
-        for i in reached:
-            if i in found:
-                outputs.append(found[i])
-            else:
-                var = Var(kinds[i].strong())
-                consts.append((var, zeros(kinds[i])))
-                outputs.append(var)
-        programs.append(Program(linear.label, inputs, consts, linear.equations, outputs))
+        missing = {i: Var(kinds[i].strong()) for i in reached if i not in found}
+        consts = [*linear.consts, *((var, zeros(kinds[i])) for i, var in missing.items())]
+        outputs = [found.get(i) or missing[i] for i in reached]
+        programs.append(Program(linear.label, linear.inputs, consts, linear.equations, outputs))
     return tuple(programs)
 
 
@@ -239,7 +242,7 @@ def _pull_cond(saved: Any, types: Any, params: Any, cts: Any) -> Any:
     program, splits, mask = params
     index, *residuals = saved
     reached = sorted({i for s in splits for i in s.reached})
-    branches = _linear_branches(splits, reached, program.in_types)
+    branches = _pull_branches(splits, reached, program.in_types)
     given = filled_cotangents(cts, program.out_types, splits[0].active)
     return scatter_cotangents(cond(index, *residuals, *given, branches=branches), reached, mask)
 
@@ -249,10 +252,7 @@ def _push_cond(saved: Any, types: Any, params: Any, tangents: Any) -> Any:
     index, *residuals = saved
     given = dict(zip([i for i, m in enumerate(mask) if m], tangents, strict=True))
     ts = [zeros(program.in_types[i]) if given[i] is None else given[i] for i in splits[0].reached]
-    branches = tuple(
-        Program(p.label, p.inputs, p.consts, p.equations, s.linear.outputs)
-        for p, s in zip(_linear_branches(splits, (), program.in_types), splits, strict=True)
-    )
+    branches = tuple(_linear_branches(splits))
     pushed = iter(cond(index, *residuals, *ts, branches=branches))
     return [next(pushed) if a else None for a in splits[0].active]
 
@@ -529,41 +529,58 @@ def _scan_transpose(linear: Transpose, args: Sequence[Any], params: Params) -> A
 
 @rule(while_loop, Linearize)
 def _while_linearize(tape: Linearize, args: Sequence[Any], params: Params) -> Any:
-    if tape.forward:
-        return _while_unrolled(args, params)
-    raise ValueError(
-        f"{tape.label}: reverse mode through fgrad.lax.while_loop needs a bound on the number of steps.\n"
-        "Remedy: use fgrad.lax.fori_loop or scan with known bounds, or forward mode (jvp, jacfwd)."
-    )
+    """Record a loop for pushing: the push runs it again, with tangents beside values."""
+    if not tape.forward:
+        raise ValueError(
+            f"{tape.label}: reverse mode through fgrad.lax.while_loop needs a bound on the number of steps.\n"
+            "Remedy: use fgrad.lax.fori_loop or scan with known bounds, or forward mode (jvp, jacfwd)."
+        )
+    mask, values, nodes = split_arguments(tape, args)
+    outs = tape.pass_on(while_loop, values, params)
+    return record(tape, _WHILE, values, (params, mask), nodes, outs, (True,) * len(outs))
 
 
-def _while_unrolled(args: Sequence[Any], params: Params) -> Any:
-    """Run the loop step by step on values that are known; linearize(…) of a loop."""
-    m, n = params["test_consts"], params["body_consts"]
-    head, fixed, carry = args[:m], args[m : m + n], list(args[m + n :])
-    while bool(params["test"].run(*head, *carry)[0]):
-        carry = params["body"].run(*fixed, *carry)
-    return tuple(carry)
+def _push_while(saved: Any, types: Any, info: Any, tangents: Any) -> Any:
+    params, mask = info
+    given = iter(tangents)
+    ts = [next(given) if m else None for m in mask]
+    derived, operands, active = _while_with_tangents(saved, ts, params)
+    outs = while_loop(*operands, **derived)
+    pushed = iter(outs[len(active) :])
+    return [next(pushed) if a else None for a in active]
+
+
+_WHILE = Step(None, _push_while)
 
 
 @rule(while_loop, Forward)
 def _while_forward(forward: Forward, args: Sequence[Any], params: Params) -> Any:
-    test, body, m, n = params["test"], params["body"], params["test_consts"], params["body_consts"]
     pairs = [forward.split(x) for x in args]
-    mask = tuple(t is not None for _, t in pairs)[m:]
+    derived, operands, active = _while_with_tangents([v for v, _ in pairs], [t for _, t in pairs], params)
+    outs = _bind_down(forward, while_loop, operands, derived)
+    return wrap_tangents(forward, outs, len(active), active)
+
+
+def _while_with_tangents(
+    values: Sequence[Any], tangents: Sequence[Any], params: Params
+) -> tuple[Params, list[Any], Mask]:
+    """Return parameters and operands of the loop that carries tangents too, and which carries have one."""
+    test, body, m, n = params["test"], params["body"], params["test_consts"], params["body_consts"]
+    mask = tuple(t is not None for t in tangents[m:])
     k = len(mask) - n
     full = _carried(mask, n, k, lambda a: jvp_program(body, a)[1])
     derived, active = jvp_program(body, full, full[n:])
     derived = _regrouped(derived, full, active, n, k)
-    values = [v for v, _ in pairs]
-    rest = values[m:]
-    tangent = lambda i: zeros(body.in_types[i]) if pairs[m + i][1] is None else pairs[m + i][1]  # noqa: E731
-    fixed = [*rest[:n], *[tangent(i) for i in range(n) if full[i]]]
-    carry_ts = [tangent(i) for i in range(n, n + k) if full[i]]
-    new_test = prefixed(test, (), [body.in_types[i].strong() for i in range(n, n + k) if full[i]])
-    outs = _bind_down(forward, while_loop, [*values[:m], *fixed, *rest[n:], *carry_ts],
-                      {"test": new_test, "body": derived, "test_consts": m, "body_consts": len(fixed)})  # fmt: skip
-    return wrap_tangents(forward, outs, k, active)
+
+    def with_tangents(lo: int, hi: int) -> list[Any]:
+        ts = [tangents[m + i] for i in range(lo, hi) if full[i]]
+        kinds = [body.in_types[i] for i in range(lo, hi) if full[i]]
+        return [*values[m + lo : m + hi], *[zeros(t) if x is None else x for x, t in zip(ts, kinds, strict=True)]]
+
+    fixed, carry = with_tangents(0, n), with_tangents(n, n + k)
+    wide_test = prefixed(test, (), [body.in_types[i].strong() for i in range(n, n + k) if full[i]])
+    new = {"test": wide_test, "body": derived, "test_consts": m, "body_consts": len(fixed)}
+    return new, [*values[:m], *fixed, *carry], active
 
 
 @rule(while_loop, Batch)

@@ -42,6 +42,10 @@ class _Custom:
         check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):  # a builtin
+            self._signature = None
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if names:
@@ -54,12 +58,9 @@ class _Custom:
 
     def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return all arguments by position, defaults filled in; TypeError if a keyword has none."""
-        if not kwargs and self._nondiff == ():
+        if self._signature is None or (not kwargs and len(args) == len(self._signature.parameters)):
             return tuple(args)
-        try:
-            bound = inspect.signature(self._fun).bind(*args, **kwargs)
-        except ValueError:
-            return tuple(args)
+        bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(

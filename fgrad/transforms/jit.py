@@ -16,14 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fgrad import tree
+from fgrad.backend.cpu import Compiled
+from fgrad.backend.guard import MISS, make_guard
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, function_label, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
-from fgrad.transforms.linearize import as_operand, check_callable, result
+from fgrad.transforms.linearize import as_operand, check_callable
 from fgrad.transforms.programs import has_tracers
 
 CACHE_SIZE = 1024
 """Signatures kept by one jitted function; the least recently used goes first."""
+
+
+class _Switch(threading.local):
+    on = True
+
+
+_switch = _Switch()
 
 
 class CacheInfo(NamedTuple):
@@ -33,6 +42,24 @@ class CacheInfo(NamedTuple):
     misses: int
     maxsize: int
     currsize: int
+
+
+class _Entry:
+    """One signature of a jitted function: what runs, and how the results are put together."""
+
+    __slots__ = ("program", "out_tree", "consts", "compiled")
+
+    def __init__(self, program: Program, out_tree: Any, consts: list[Any]):
+        self.program = program
+        self.out_tree = out_tree
+        self.consts = consts
+        self.compiled: Compiled | None = None
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Compute on plain values; the first call generates the code."""
+        if self.compiled is None:
+            self.compiled = Compiled(self.program)
+        return tree.unflatten(self.out_tree, self.compiled.compute(*self.consts, *leaves))
 
 
 class JittedFunction:
@@ -51,23 +78,33 @@ class JittedFunction:
         self._label = function_label("jit", fun)
         self._static_numbers, self._static_names = _statics(fun, static_argnums, static_argnames)
         self._donates = donate_argnums is not None or donate_argnames is not None
-        self._cache: OrderedDict[Any, tuple[Program, Any, list[Any]]] = OrderedDict()
+        self._cache: OrderedDict[Any, _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._hits = self._misses = 0
+        self._guard: Callable[[Any], Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        guard = self._guard
+        if guard is not None and not kwargs and _switch.on:
+            out = guard(args)
+            if out is not MISS:
+                return out
+        return self._call(args, kwargs)
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        """Call by way of the cache: what the guard does not recognise."""
         if not _switch.on:
             return self._fun(*args, **kwargs)
         if self._donates:
-            warnings.warn(f"{self._label}: donated arguments are not reused on a CPU", stacklevel=2)
+            warnings.warn(f"{self._label}: donated arguments are not reused on a CPU", stacklevel=3)
         leaves, key, static = self._signature(args, kwargs)
-        program, out_tree, consts = self._program(key, leaves, static)
-        operands = [*consts, *leaves]
-        if has_tracers(operands):
-            outs = call(*operands, program=program)
-            return tree.unflatten(out_tree, outs)
-        seen = {id(x) for x in operands}
-        return tree.unflatten(out_tree, [result(x, seen) for x in program.compute(*operands)])
+        entry = self._entry(key, static)
+        if has_tracers(entry.consts) or has_tracers(leaves):
+            return tree.unflatten(entry.out_tree, call(*entry.consts, *leaves, program=entry.program))
+        out = entry.run(leaves)
+        if not (kwargs or self._static_numbers or self._donates):
+            self._guard = make_guard(self, key[0], leaves, entry)
+        return out
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -91,8 +128,8 @@ class JittedFunction:
         typed = tuple((type(v), v) for _, v in (*static, *named))
         return leaves, (treedef, kinds, static, named, typed), (count, static, named)
 
-    def _program(self, key: Any, leaves: Sequence[Any], static: Any) -> tuple[Program, Any, list[Any]]:
-        """Return the lifted Program for a signature, its output tree and its constants; record it if it is new."""
+    def _entry(self, key: Any, static: Any) -> _Entry:
+        """Return what is known of a signature; record the function if it is new."""
         with self._lock:
             known = self._cache.get(key)
             if known is not None:
@@ -102,7 +139,7 @@ class JittedFunction:
             self._misses += 1
         traced = self._trace(key[0], key[1], static)
         program, consts = traced.program.simplify().lifted()
-        entry = program, traced.out_tree, consts
+        entry = _Entry(program, traced.out_tree, consts)
         if not has_tracers(consts):  # a Program that closes over a traced value lives for this call only
             with self._lock:
                 self._cache[key] = entry
@@ -134,17 +171,11 @@ class JittedFunction:
         """Forget all recorded Programs."""
         with self._lock:
             self._cache.clear()
+            self._guard = None
             self._hits = self._misses = 0
 
     def __repr__(self) -> str:
         return f"<{self._label}>"
-
-
-class _Switch(threading.local):
-    on = True
-
-
-_switch = _Switch()
 
 
 def jit_enabled() -> bool:

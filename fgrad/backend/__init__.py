@@ -1,0 +1,1 @@
+"""Back ends: what turns a Program into something that runs faster than its equations one by one."""

@@ -1,0 +1,298 @@
+"""The CPU back end: a Program becomes straight-line Python over NumPy.
+
+Ufuncs and constants are closure cells, intermediate results go to an arena planned from liveness, matrix products go
+straight to BLAS. What has no emitter runs by its own implementation. Results are fresh arrays.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fgrad.backend import emit
+from fgrad.backend.memory import Arena, Block
+from fgrad.backend.scalar import scalar_source
+from fgrad.backend.simplify import prepare
+from fgrad.core import ArrayType
+from fgrad.program import Atom, Equation, Literal, Program, Var
+
+_RISKY = frozenset(
+    "div reciprocal log log2 log10 log1p sqrt rsqrt cbrt pow exp exp2 expm1 cosh sinh asin acos acosh atanh rem fmod"
+    " tan logsumexp erfinv lgamma digamma hypot square".split()
+)
+"""Primitives whose values may raise floating-point warnings on finite operands; derivatives meet them anyway."""
+
+
+class Place:
+    """Where generated code finds a value.
+
+    `name` is its expression; `array` is the constant or arena view, if known; `block` the arena block it lies in;
+    `fresh` says that it is a local array nobody else can reach.
+    """
+
+    __slots__ = ("name", "array", "block", "fresh")
+
+    def __init__(self, name: str, array: Any = None, block: Block | None = None, fresh: bool = False):
+        self.name = name
+        self.array = array
+        self.block = block
+        self.fresh = fresh
+
+
+class Generator:
+    """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.arena = Arena()
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+        self.places: dict[int, Place] = {}
+        self.live: list[Block] = []
+        self.step = 0
+        self.last = _last_uses(program)
+        self.returned = {id(a) for a in program.outputs}
+        for k, v in enumerate(program.inputs):
+            self.places[id(v)] = Place(f"x{k}")
+        for v, x in program.consts:
+            self.places[id(v)] = Place(self.constant(x), array=x if isinstance(x, np.ndarray) else None)
+
+    # what emitters ask
+
+    def constant(self, value: Any) -> str:
+        """Return the name that the code has for a constant."""
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = f"k{len(self.constants)}"
+            self.constants[name] = value
+        return name
+
+    def place(self, a: Atom) -> Place:
+        """Return where an atom is."""
+        return Place(repr(a.value)) if isinstance(a, Literal) else self.places[id(a)]
+
+    def dies(self, a: Atom) -> bool:
+        """Return whether this step is the last to use a value and the block it lies in."""
+        place = self.places.get(id(a))
+        return place is not None and place.block is not None and place.block.last == self.step
+
+    def is_returned(self, v: Var) -> bool:
+        return id(v) in self.returned
+
+    def local(self, v: Var, expression: str, fresh: bool = False) -> None:
+        """Let the value be a local variable."""
+        name = f"t{len(self.lines)}"
+        self.lines.append(f"{name} = {expression}")
+        self.places[id(v)] = Place(name, fresh=fresh)
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def into(self, v: Var, reuse: Sequence[Atom] = ()) -> Place:
+        """Return a place in the arena for a value: the block of one of `reuse` if that dies now and fits, or another."""
+        kind = v.type
+        for a in reuse:
+            place = self.place(a)
+            if self.dies(a) and place.array is not None and _fills(place, kind) and self._alone(place, reuse):
+                assert place.block is not None
+                place.block.last = self.last[id(v)]
+                self.places[id(v)] = Place(place.name, place.array, place.block)
+                return self.places[id(v)]
+        block, array = self.arena.take(kind.shape, kind.dtype, self.last[id(v)])
+        self.live.append(block)
+        self.places[id(v)] = Place(self.arena.view(block, array), array, block)
+        return self.places[id(v)]
+
+    def _alone(self, place: Place, operands: Sequence[Atom]) -> bool:
+        """Return whether no other operand looks at the same block through another view."""
+        return all(p.block is not place.block or p.name == place.name for p in (self.place(a) for a in operands))
+
+    def alias(self, v: Var, source: Place, array: np.ndarray[Any, Any]) -> None:
+        """Let the value be a view, known now, of an arena value or a constant."""
+        if source.block is None:
+            self.places[id(v)] = Place(self.constant(array), array)
+            return
+        source.block.last = max(source.block.last, self.last[id(v)])
+        self.places[id(v)] = Place(self.arena.view(source.block, array), array, source.block)
+
+    # the whole
+
+    def run(self) -> None:
+        """Write all equations and the return."""
+        for step, eq in enumerate(self.program.equations):
+            self.step = step
+            emitter = emit.TABLE.get(eq.prim.name, emit.elementwise)
+            if not emitter(self, eq):
+                self._by_implementation(eq)
+            self.live = self.arena.release(self.step, self.live)
+        self.lines.append(f"return [{', '.join(self._returns())}]")
+
+    def _by_implementation(self, eq: Equation) -> None:
+        params = {key: compiled_parameter(value) for key, value in eq.params.items()}
+        words = "".join(f", {key}={self.constant(value)}" for key, value in params.items())
+        operands = ", ".join(self.place(a).name for a in eq.inputs)
+        expression = f"{self.constant(eq.prim.impl)}({operands}{words if operands else words[2:]})"
+        if not eq.prim.multiple:
+            self._holding(eq)
+            self.local(eq.outputs[0], expression)
+            return
+        names = [f"t{len(self.lines)}_{k}" for k in range(len(eq.outputs))]
+        self._holding(eq)
+        self.lines.append(f"{', '.join(names)}, = {expression}")
+        for v, name in zip(eq.outputs, names, strict=True):
+            self.places[id(v)] = Place(name)
+
+    def _holding(self, eq: Equation) -> None:
+        """Keep the blocks of operands for as long as results, which may be views of them, are used."""
+        until = max(self.last[id(v)] for v in eq.outputs)
+        for a in eq.inputs:
+            block = self.place(a).block
+            if block is not None:
+                block.last = max(block.last, until)
+
+    def _returns(self) -> list[str]:
+        """Return the expressions of the outputs: a local is given away once, everything else is copied."""
+        given: set[str] = set()
+        out = []
+        own = self.constant(own_array)
+        for a in self.program.outputs:
+            place = self.place(a)
+            if place.fresh and place.name not in given:
+                given.add(place.name)
+                out.append(place.name)
+            else:
+                out.append(f"{own}({place.name})")
+        return out
+
+
+def own_array(x: Any) -> np.ndarray[Any, Any]:
+    """Return a fresh array with the value of `x`."""
+    return np.array(x)
+
+
+def _fills(place: Place, kind: ArrayType) -> bool:
+    array = place.array
+    return (
+        array.shape == kind.shape and array.dtype == kind.dtype and array.flags.c_contiguous and not array.flags.owndata
+    )
+
+
+def _last_uses(program: Program) -> dict[int, int]:
+    """Return the step that uses each variable last; outputs are used after all steps."""
+    last: dict[int, int] = {}
+    for step, eq in enumerate(program.equations):
+        for v in eq.outputs:
+            last[id(v)] = step
+        for a in eq.inputs:
+            last[id(a)] = step
+    end = len(program.equations) + 1
+    for a in program.outputs:
+        last[id(a)] = end
+    return last
+
+
+# -------------------------------------------------------------------------------------------- compiled Programs
+
+
+class Compiled:
+    """A Program as a function of plain arrays: `compute(*args)` returns its outputs, each a fresh array.
+
+    An arena belongs to one running call: calls from several threads, or re-entrant ones, take arenas of their own from
+    a pool.
+    """
+
+    def __init__(self, program: Program, fast_math: bool = False):
+        self.program = prepare(program, fast_math)
+        self.label = program.label
+        self.out_types = program.out_types
+        scalar = scalar_source(self.program)
+        if scalar is not None:
+            self._scalar(scalar)
+        else:
+            self._arrays()
+
+    def _arrays(self) -> None:
+        generator = Generator(self.program)
+        generator.run()
+        self.layout = generator.arena.finish()
+        constants, lines = generator.constants, generator.lines
+        views = [v.name for v in self.layout.views]
+        quiet = any(eq.prim.name in _RISKY for eq in self.program.equations)
+        body = lines
+        if quiet:
+            constants["errstate"] = np.errstate
+            body = ["with errstate(all='ignore'):", *["    " + line for line in lines]]
+        arguments = ", ".join(f"x{k}" for k in range(len(self.program.inputs)))
+        inner = [f"def run({arguments}):", *["    " + line for line in body], "return run"]
+        self.source = f"def make({', '.join([*constants, *views])}):\n" + "".join(f"    {line}\n" for line in inner)
+        make = _define(self.source, "make", {}, self.label)
+        values = list(constants.values())
+        layout = self.layout
+
+        def build() -> Callable[..., Any]:
+            return make(*values, *layout.build())  # type: ignore[no-any-return]
+
+        self._pool: list[Callable[..., Any]] = [build()]
+        self._build = build
+        self.compute = self._with_arena if layout.sizes else self._pool[0]
+
+    def _with_arena(self, *args: Any) -> list[Any]:
+        pool = self._pool
+        try:
+            run = pool.pop()
+        except IndexError:
+            run = self._build()
+        try:
+            return run(*args)  # type: ignore[no-any-return]
+        finally:
+            pool.append(run)
+
+    def _scalar(self, source: str) -> None:
+        self.source = source
+        self.layout = Arena().finish()
+        env = {"math": math, "nan": math.nan, "inf": math.inf, "array": np.array}
+        run = _define(source, "run", env, self.label)
+        program = self.program
+
+        def compute(*args: Any) -> list[Any]:
+            try:
+                return run(*args)  # type: ignore[no-any-return]
+            except (OverflowError, ValueError, ZeroDivisionError):  # inf and nan as NumPy gives them
+                with np.errstate(all="ignore"):
+                    return [np.array(x) for x in program.compute(*args)]
+
+        self.compute = compute
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.label}: {len(self.program.equations)} equations, {sum(self.layout.sizes)} bytes>"
+
+
+def compile_program(program: Program, fast_math: bool = False) -> Compiled:
+    """Return the compiled form of a Program, made once per Program."""
+    key = "cpu", fast_math
+    compiled = program.cache.get(key)
+    if compiled is None:
+        compiled = program.cache[key] = Compiled(program, fast_math)
+    return compiled  # type: ignore[no-any-return]
+
+
+def compiled_parameter(value: Any) -> Any:
+    """Return a parameter with the Programs in it compiled."""
+    if isinstance(value, Program):
+        return compile_program(value)
+    if isinstance(value, tuple) and value and all(isinstance(p, Program) for p in value):
+        return tuple(compile_program(p) for p in value)
+    return value
+
+
+def _define(source: str, name: str, env: dict[str, Any], label: str) -> Any:
+    """Compile a function; its source is registered so that tracebacks show it."""
+    filename = f"<fgrad {label} #{id(source):x}>"
+    exec(compile(source, filename, "exec"), env)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return env[name]

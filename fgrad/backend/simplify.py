@@ -1,0 +1,277 @@
+"""Rewriting a Program before code is generated: nested calls inlined, identities removed, repeats merged.
+
+Only identities that hold for nan, inf and signed zeros are used; `fast_math` adds those that do not. One pass over
+the equations, each looked up in a table by primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fgrad.core import ArrayType, Params
+from fgrad.program import Atom, Equation, Literal, Program, Var, simplify
+
+_SMALL = 4096  # elements of a constant that are looked at to see whether they are all equal
+
+
+def prepare(program: Program, fast_math: bool = False) -> Program:
+    """Return an equal Program, flat and without work that changes nothing."""
+    return simplify(_Rewriter(simplify(inline(program)), fast_math).result())
+
+
+def inline(program: Program) -> Program:
+    """Return the Program with the bodies of `call` equations in their place."""
+    if not any(body_of(eq) for eq in program.equations):
+        return program
+    equations: list[Equation] = []
+    consts = list(program.consts)
+    outputs = _inline_into(program.equations, program.outputs, {}, equations, consts)
+    return Program(program.label, program.inputs, consts, equations, outputs)
+
+
+def body_of(eq: Equation) -> Program | None:
+    """Return the Program that an equation merely applies: that of a call, a checkpoint or a custom function."""
+    if eq.prim.name in ("call", "checkpoint_call"):
+        return eq.params["program"]  # type: ignore[no-any-return]
+    if eq.prim.name in ("custom_jvp_call", "custom_vjp_call"):
+        return getattr(eq.params["fun"], "program", None)
+    return None
+
+
+def _inline_into(
+    source: Sequence[Equation],
+    outputs: Sequence[Atom],
+    names: dict[int, Atom],
+    equations: list[Equation],
+    consts: list[tuple[Var, Any]],
+) -> list[Atom]:
+    """Append `source` to `equations` with variables renamed by `names`; return the renamed outputs."""
+
+    def renamed(a: Atom) -> Atom:
+        return names.get(id(a), a) if isinstance(a, Var) else a
+
+    for eq in source:
+        inputs = [renamed(a) for a in eq.inputs]
+        body = body_of(eq)
+        if body is not None:
+            places = getattr(eq.params.get("fun"), "places", range(len(inputs)))
+            inner: dict[int, Atom] = {id(v): inputs[k] for v, k in zip(body.inputs, places, strict=True)}
+            for v, x in body.consts:
+                inner[id(v)] = fresh = Var(v.type)
+                consts.append((fresh, x))
+            results = _inline_into(body.equations, body.outputs, inner, equations, consts)
+            names.update((id(v), a) for v, a in zip(eq.outputs, results, strict=True))
+            continue
+        fresh_outputs = [Var(v.type) for v in eq.outputs]
+        names.update((id(v), w) for v, w in zip(eq.outputs, fresh_outputs, strict=True))
+        equations.append(Equation(eq.prim, inputs, eq.params, fresh_outputs, eq.source))
+    return [renamed(a) for a in outputs]
+
+
+class _Rewriter:
+    """One pass: each equation is replaced by an atom it equals, or by a simpler equation, or kept."""
+
+    def __init__(self, program: Program, fast_math: bool):
+        self.program = program
+        self.fast_math = fast_math
+        self.names: dict[int, Atom] = {}
+        self.made: dict[int, Equation] = {}
+        self.splats: dict[int, Any] = {id(v): s for v, x in program.consts if (s := splat(x)) is not None}
+        self.consts = list(program.consts)
+        self.equations: list[Equation] = []
+
+    def result(self) -> Program:
+        for eq in self.program.equations:
+            self._visit(eq)
+        outputs = [self._named(a) for a in self.program.outputs]
+        return Program(self.program.label, self.program.inputs, self.consts, self.equations, outputs)
+
+    def _named(self, a: Atom) -> Atom:
+        return self.names.get(id(a), a) if isinstance(a, Var) else a
+
+    def _visit(self, eq: Equation) -> None:
+        eq = Equation(eq.prim, [self._named(a) for a in eq.inputs], eq.params, eq.outputs, eq.source)
+        rule = _RULES.get(eq.prim.name)
+        found = rule(self, eq) if rule is not None else None
+        if found is None and not eq.prim.multiple:
+            found = self._splat_result(eq)
+        if isinstance(found, Equation):
+            eq, found = found, None
+        if found is not None:
+            self.names[id(eq.outputs[0])] = found
+            return
+        self.equations.append(eq)
+        for v in eq.outputs:
+            self.made[id(v)] = eq
+
+    # what rules ask
+
+    def value(self, a: Atom) -> Any:
+        """Return the one number that `a` consists of, or None."""
+        return a.value if isinstance(a, Literal) else self.splats.get(id(a))
+
+    def maker(self, a: Atom, name: str) -> Equation | None:
+        """Return the equation that made `a`, if it is of the primitive `name`."""
+        eq = self.made.get(id(a))
+        return eq if eq is not None and eq.prim.name == name else None
+
+    def constant(self, value: Any, kind: ArrayType) -> Var:
+        """Return a new constant of type `kind` all of whose elements are `value`."""
+        var = Var(kind)
+        array = np.broadcast_to(np.asarray(value, kind.dtype), kind.shape)
+        self.consts.append((var, array))
+        self.splats[id(var)] = array.flat[0] if array.size else array.dtype.type(0)
+        return var
+
+    def _splat_result(self, eq: Equation) -> Atom | None:
+        """Compute elementwise work on constants of equal elements, and on views of them, once."""
+        if eq.prim.kind not in ("elementwise", "constant") and eq.prim.name not in (
+            "broadcast",
+            "reshape",
+            "transpose",
+        ):
+            return None
+        if not eq.inputs or eq.prim.type_rule is None:
+            return None
+        values = [self.value(a) for a in eq.inputs]
+        kind = eq.outputs[0].type
+        if any(v is None for v in values) or kind.weak or kind.size == 0:
+            return None
+        if eq.prim.name in ("broadcast", "reshape", "transpose"):
+            return self.constant(values[0], kind)
+        if not (eq.prim.kind == "elementwise" or eq.prim.declared.get("elementwise")):
+            return None
+        with np.errstate(all="ignore"):
+            return self.constant(eq.prim.impl(*values, **eq.params), kind)
+
+
+def splat(x: Any) -> Any:
+    """Return the element that an array consists of, None if elements differ (or it is no plain array)."""
+    if not isinstance(x, np.ndarray) or x.size == 0 or x.dtype.kind == "V":
+        return None
+    if x.size == 1 or not any(s for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
+        return x.flat[0]
+    if x.size <= _SMALL:
+        first = x.flat[0]
+        if (x == first).all() and first != 0:
+            return first
+        if first == 0 and x.tobytes() == bytes(x.nbytes):
+            return first
+    return None
+
+
+def _same(a: Atom, eq: Equation) -> bool:
+    """Return whether `a` could stand for the result: equal type, weakness included."""
+    return a.type == eq.outputs[0].type
+
+
+def _neutral(value: Any, positions: Sequence[int]) -> Callable[[_Rewriter, Equation], Atom | None]:
+    """Return a rule: if the operand at one of `positions` is `value` everywhere, the result is the other operand."""
+
+    def rule(r: _Rewriter, eq: Equation) -> Atom | None:
+        for i in positions:
+            number = r.value(eq.inputs[i])
+            if number is not None and number == value and _same(eq.inputs[1 - i], eq):
+                return eq.inputs[1 - i]
+        return None
+
+    return rule
+
+
+def _mul(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    found = _neutral(1, (0, 1))(r, eq)
+    if found is None and r.fast_math and any(r.value(a) == 0 for a in eq.inputs if r.value(a) is not None):
+        return r.constant(0, eq.outputs[0].type)
+    return found if found is not None else _scalar_operand(r, eq)
+
+
+def _add(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    found = _neutral(0, (0, 1))(r, eq) if r.fast_math else None  # -0.0 + 0 is 0.0
+    return found if found is not None else _scalar_operand(r, eq)
+
+
+def _sub(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    number = r.value(eq.inputs[1])
+    if number is not None and number == 0 and not np.signbit(number) and _same(eq.inputs[0], eq):
+        return eq.inputs[0]
+    return _scalar_operand(r, eq)
+
+
+def _div(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    found = _neutral(1, (1,))(r, eq)
+    return found if found is not None else _scalar_operand(r, eq)
+
+
+def _scalar_operand(r: _Rewriter, eq: Equation) -> Equation | None:
+    """Use a 0-d constant for a splat, and skip a broadcast, where another operand has the whole shape."""
+    shape = eq.outputs[0].type.shape
+    inputs = list(eq.inputs)
+    for i, a in enumerate(inputs):
+        others = [b.type.shape for j, b in enumerate(inputs) if j != i]
+        if a.type.shape == () or not others or np.broadcast_shapes(*others) != shape:
+            continue
+        number = r.value(a)
+        wide = r.maker(a, "broadcast")
+        if number is not None:
+            inputs[i] = r.constant(number, ArrayType((), a.type.dtype))
+        elif wide is not None:
+            inputs[i] = wide.inputs[0]
+    if all(a is b for a, b in zip(inputs, eq.inputs, strict=True)):
+        return None
+    return Equation(eq.prim, inputs, eq.params, eq.outputs, eq.source)
+
+
+def _neg(r: _Rewriter, eq: Equation) -> Atom | None:
+    inner = r.maker(eq.inputs[0], "neg")
+    return inner.inputs[0] if inner is not None and _same(inner.inputs[0], eq) else None
+
+
+def _same_type(r: _Rewriter, eq: Equation) -> Atom | None:
+    return eq.inputs[0] if _same(eq.inputs[0], eq) else None
+
+
+def _reshape(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    if _same(eq.inputs[0], eq):
+        return eq.inputs[0]
+    inner = r.maker(eq.inputs[0], "reshape")
+    return None if inner is None else Equation(eq.prim, inner.inputs, eq.params, eq.outputs, eq.source)
+
+
+def _transpose(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    perm = eq.params["perm"]
+    if perm == tuple(range(len(perm))) and _same(eq.inputs[0], eq):
+        return eq.inputs[0]
+    inner = r.maker(eq.inputs[0], "transpose")
+    if inner is None:
+        return None
+    both: Params = {"perm": tuple(inner.params["perm"][i] for i in perm)}
+    if both["perm"] == tuple(range(len(perm))) and _same(inner.inputs[0], eq):
+        return inner.inputs[0]
+    return Equation(eq.prim, inner.inputs, both, eq.outputs, eq.source)
+
+
+def _no_axes(r: _Rewriter, eq: Equation) -> Atom | None:
+    return eq.inputs[0] if not eq.params["axes"] and _same(eq.inputs[0], eq) else None
+
+
+_RULES: dict[str, Callable[[_Rewriter, Equation], Any]] = {
+    "mul": _mul,
+    "add": _add,
+    "sub": _sub,
+    "div": _div,
+    "neg": _neg,
+    "max": _scalar_operand,
+    "min": _scalar_operand,
+    "select": _scalar_operand,
+    "cast": _same_type,
+    "copy": _same_type,
+    "stop_gradient": _same_type,
+    "named": _same_type,
+    "broadcast": _same_type,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "reduce_sum": _no_axes,
+}

@@ -19,7 +19,7 @@ _HOMES = {
     "compile_kernel": ".compile",
     "compile_call": ".compile",
 }
-_MODULES = ("check", "compile", "cross_entropy", "runtime", "twin")
+_MODULES = ("check", "compile", "cross_entropy", "native", "runtime", "tiling", "twin")
 
 __all__ = [*_HOMES, *_MODULES]
 

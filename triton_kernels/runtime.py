@@ -1,7 +1,9 @@
-"""Where kernels run: one call launches a kernel on whatever holds its arrays.
+"""Where kernels run: the seam between kernels and what holds their arrays.
 
-NumPy arrays are interpreted by the twin. The kernels and the functions over them say `launch` and `empty`, and know
-nothing of devices.
+A *home* does four jobs for its arrays: memory (`empty`, `zeros`), streams (`stream`, `synchronize`), load and launch
+(`execute`), interop (`to_numpy`, `from_numpy`). NumPy arrays live in `NumpyHome`, whose kernels the twin interprets;
+CuPy arrays live in `cuda.CudaHome`. The kernels and the functions over them say `launch` and `empty`, and know nothing
+of homes.
 """
 
 import contextlib
@@ -26,6 +28,42 @@ class Launch:
     meta: dict = field(default_factory=dict)
 
 
+class NumpyHome:
+    """The home of NumPy arrays: kernels run in the twin, at once."""
+
+    def empty(self, like, shape, dtype):
+        """Return an uninitialised array."""
+        return np.empty(shape, dtype)
+
+    def zeros(self, like, shape, dtype):
+        """Return an array of zeros."""
+        return np.zeros(shape, dtype)
+
+    def device(self, array):
+        """Return where an array lies, for comparison and messages."""
+        return "host"
+
+    def stream(self):
+        """Return the handle of the stream launches go to; 0, there is none."""
+        return 0
+
+    def synchronize(self):
+        """Wait until all launches are done; they are."""
+
+    def to_numpy(self, array):
+        """Return the array itself."""
+        return array
+
+    def from_numpy(self, array):
+        """Return the array itself."""
+        return array
+
+    def execute(self, launch):
+        """Interpret a launch."""
+        require_one_home(launch.args)
+        interpret_launch(launch)
+
+
 def launch(kernel, grid, *args, **meta):
     """Run a kernel over a grid on the arrays among its arguments; an empty grid runs nothing.
 
@@ -36,9 +74,10 @@ def launch(kernel, grid, *args, **meta):
         **meta: further arguments and compile options (num_warps, num_stages, …) by name.
 
     Raises:
-        TypeError: the arrays live in different places, or nowhere a kernel can run.
+        TypeError: the arrays live in different homes, or in none that runs kernels.
+        ValueError: the arrays live on different devices.
     """
-    execute = _executor.get() or _executor_for(args)
+    execute = _executor.get() or _first_home(args).execute
     execute(Launch(kernel, grid, args, meta))
 
 
@@ -58,7 +97,7 @@ def launching(execute, allocated=None):
 
 def empty(like, shape, dtype):
     """Return an uninitialised array beside `like`, which a kernel must write in full."""
-    array = _home(like).empty(shape, dtype)
+    array = home_of(like).empty(like, shape, dtype)
     if tell := _allocated.get():
         tell(array)
     return array
@@ -66,7 +105,7 @@ def empty(like, shape, dtype):
 
 def zeros(like, shape, dtype):
     """Return an array of zeros beside `like`."""
-    return _home(like).zeros(shape, dtype)
+    return home_of(like).zeros(like, shape, dtype)
 
 
 def strides(array):
@@ -78,22 +117,34 @@ def strides(array):
     return counted[:-1] + (None,) if counted and counted[-1] == 1 else counted
 
 
-def _executor_for(args):
-    arrays = [array_of(arg.base) if is_descriptor(arg) else array_of(arg) for arg in args if not _is_plain(arg)]
-    for array in arrays:
-        _home(array)
-    return interpret_launch
+_HOMES = {np.ndarray: NumpyHome()}
 
 
-def _is_plain(value):
-    return value is None or isinstance(value, (bool, int, float, str))
+def home_of(array):
+    """Return the home of an array.
 
-
-def _home(array):
-    """Return the array module an array belongs to."""
+    Raises:
+        TypeError: no home knows arrays of this type.
+    """
+    home = _HOMES.get(type(array))
+    if home is not None:
+        return home
+    kind = type(array)
     if isinstance(array, np.ndarray):
-        return np
-    raise TypeError(f"kernels run on NumPy arrays, got {type(array).__module__}.{type(array).__name__}")
+        home = _HOMES[np.ndarray]
+    elif kind.__module__.partition(".")[0] == "cupy":
+        from .cuda import CudaHome
+
+        home = CudaHome()
+    else:
+        raise TypeError(f"kernels run on NumPy and CuPy arrays, got {kind.__module__}.{kind.__name__}")
+    return register_home(kind, home)
+
+
+def register_home(kind, home):
+    """Let `home` run the kernels whose arrays are of type `kind`; return the home."""
+    _HOMES[kind] = home
+    return home
 
 
 def interpret_launch(launch):
@@ -101,3 +152,42 @@ def interpret_launch(launch):
     from .twin import interpret
 
     interpret(launch.kernel, launch.grid, *launch.args, **launch.meta)
+
+
+def arrays_of(args):
+    """Return the arrays among arguments, those inside tuples and tensor descriptors included."""
+    found = []
+    for value in args:
+        if isinstance(value, tuple):
+            found += arrays_of(value)
+        elif is_descriptor(value):
+            found.append(array_of(value.base))
+        elif value is not None and not isinstance(value, (bool, int, float, str)):
+            found.append(array_of(value))
+    return found
+
+
+def require_one_home(args):
+    """Refuse arrays that do not live together.
+
+    Raises:
+        TypeError: they live in different homes.
+        ValueError: they live on different devices.
+    """
+    homes = {home_of(array): array for array in arrays_of(args)}
+    if len(homes) > 1:
+        kinds = sorted({type(array).__module__ + "." + type(array).__name__ for array in homes.values()})
+        raise TypeError(f"a kernel's arrays must live in one place, got {' and '.join(kinds)}")
+    devices = sorted({str(home.device(array)) for home in homes for array in arrays_of(args)})
+    if len(devices) > 1:
+        raise ValueError(f"a kernel's arrays must lie on one device, got {' and '.join(devices)}")
+
+
+def _first_home(args):
+    """Return the home of the first array among arguments; the home itself refuses mixed ones."""
+    for value in args:
+        home = _HOMES.get(type(value))
+        if home is not None:
+            return home
+    arrays = arrays_of(args)
+    return home_of(arrays[0]) if arrays else _HOMES[np.ndarray]

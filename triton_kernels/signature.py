@@ -36,7 +36,7 @@ class Bound:
 
     types: parameter name to type name ("*bf16", "i32", "constexpr", or a tuple of those).
     constexprs: path of a parameter (its position, and positions inside tuples) to its compile-time value.
-    runtime: (name, value) of what is passed when the kernel runs, tuples flattened.
+    runtime: (name, value) of what is passed when the kernel runs, tuples flattened; `paths` says where each stands.
     aligned: paths of pointers and integers that are multiples of 16, which the compiler may rely on.
     named: every argument by name, for a grid that is a function of them.
     """
@@ -44,8 +44,16 @@ class Bound:
     types: Mapping
     constexprs: Mapping
     runtime: list
+    paths: list
     aligned: list
     named: Mapping
+
+    def type_at(self, path):
+        """Return the type name of the argument at a path."""
+        found = list(self.types.values())[path[0]]
+        for index in path[1:]:
+            found = found[index]
+        return found
 
 
 def bind(parameters, args, meta, options=frozenset()):
@@ -61,7 +69,7 @@ def bind(parameters, args, meta, options=frozenset()):
         TypeError: an argument is missing, unknown, given twice, or of a kind a kernel cannot take.
     """
     named = _by_name(parameters, args, meta, options)
-    bound = Bound({}, {}, [], [], named)
+    bound = Bound({}, {}, [], [], [], named)
     for position, (name, is_constexpr, _) in enumerate(parameters):
         if is_constexpr:
             bound.types[name] = "constexpr"
@@ -141,6 +149,7 @@ def _describe(name, value, path, bound):
     if isinstance(value, tuple):
         return tuple(_describe(f"{name}[{index}]", item, (*path, index), bound) for index, item in enumerate(value))
     bound.runtime.append((name, value))
+    bound.paths.append(path)
     if _is_aligned(value):
         bound.aligned.append(path)
     if is_descriptor(value):

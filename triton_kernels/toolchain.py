@@ -17,12 +17,16 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from triton.runtime import Autotuner, Heuristics
+from triton.runtime import driver as triton_driver
 
 __all__ = [
     "LAUNCH_OPTIONS",
     "disassemble",
+    "fixed_names",
     "gpu_target",
+    "make_driver",
     "parameters",
+    "set_driver",
     "to_binary",
     "to_ttir",
     "untuned",
@@ -80,6 +84,13 @@ def parameters(kernel):
     ]
 
 
+def fixed_names(kernel):
+    """Return the parameters of a kernel, tuned or not, in order: each name, or None where it is a run-time value."""
+    while not isinstance(kernel, JITFunction):
+        kernel = kernel.fn
+    return tuple(param.name if param.is_constexpr else None for param in kernel.params)
+
+
 def to_ttir(kernel, signature, constexprs, target, options):
     """Return the kernel's TTIR as text, before any optimisation.
 
@@ -118,3 +129,44 @@ def disassemble(cubin):
         file.flush()
         command = [knobs.nvidia.cuobjdump.path, "-res-usage", "-sass", file.name]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def make_driver(home, benchmark):
+    """Return Triton's CUDA driver object with devices, streams and benchmarks taken from a home, and no torch.
+
+    Args:
+        home: what has `current_device()`, `set_device(number)`, `stream()`, `capability(number)` and `flush_buffer()`.
+        benchmark: `benchmark(call, quantiles=…)`, for `triton.autotune`.
+    """
+    from triton.backends.nvidia import driver as nvidia
+
+    class HomeDriver(nvidia.CudaDriver):
+        """Leaves out the base's constructor, which asks torch in Triton 3.6 and 3.7."""
+
+        def __init__(self):
+            self.utils = nvidia.CudaUtils()
+            self.launcher_cls = nvidia.CudaLauncher
+            self.get_current_device = home.current_device
+            self.set_current_device = home.set_device
+            self.get_device_capability = home.capability
+            self.get_current_stream = lambda device: home.stream()
+
+        @staticmethod
+        def is_active():
+            return True
+
+        def get_benchmarker(self):
+            return benchmark
+
+        def get_empty_cache_for_benchmark(self):
+            return home.flush_buffer()
+
+        def clear_cache(self, cache):
+            cache.zero_()
+
+    return HomeDriver()
+
+
+def set_driver(driver):
+    """Make a driver object the one that `kernel[grid]` uses."""
+    triton_driver.set_active(driver)

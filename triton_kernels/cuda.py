@@ -1,0 +1,261 @@
+"""The home of arrays on an NVIDIA GPU: CuPy holds memory and streams, the CUDA driver loads and launches.
+
+A launch whose arguments have been seen (types, alignment, compile-time values) goes through a plan: parameters are
+written into a block made once, and one driver call starts the kernel. Imported only when an array on a GPU appears.
+"""
+
+import ctypes
+import threading
+
+import numpy as np
+
+from . import toolchain
+from .compile import LIMITS
+from .driver import Driver
+from .runtime import _HOMES, arrays_of, require_one_home
+from .signature import array_of, bind, grid_shape, is_descriptor
+
+_BOXES = {
+    "i8": ctypes.c_int8,
+    "u1": ctypes.c_uint8,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "u64": ctypes.c_uint64,
+    "fp32": ctypes.c_float,
+}
+
+
+# What a home hands through from what holds its arrays.
+_JOBS = (
+    "empty",
+    "zeros",
+    "pointer",
+    "device",
+    "current_device",
+    "set_device",
+    "stream",
+    "synchronize",
+    "elapsed",
+    "to_numpy",
+    "from_numpy",
+)
+
+
+class CupyArrays:
+    """What the home asks of CuPy: memory, streams, devices."""
+
+    def __init__(self):
+        import cupy
+
+        self.cupy = cupy
+
+    def empty(self, like, shape, dtype):
+        """Return an uninitialised array on the device of `like`."""
+        with like.device:
+            return self.cupy.empty(shape, dtype)
+
+    def zeros(self, like, shape, dtype):
+        """Return an array of zeros on the device of `like`."""
+        with like.device:
+            return self.cupy.zeros(shape, dtype)
+
+    def pointer(self, array):
+        """Return the address of an array's first element."""
+        return array.data.ptr
+
+    def device(self, array):
+        """Return the number of the device an array lies on."""
+        return array.device.id
+
+    def current_device(self):
+        """Return the number of this thread's current device."""
+        return self.cupy.cuda.runtime.getDevice()
+
+    def on_device(self, device):
+        """Return a context in which a device is current."""
+        return self.cupy.cuda.Device(device)
+
+    def set_device(self, device):
+        """Make a device current for this thread."""
+        self.cupy.cuda.Device(device).use()
+
+    def elapsed(self, call):
+        """Return the milliseconds a call takes on the current stream."""
+        first, last = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        first.record()
+        call()
+        last.record()
+        last.synchronize()
+        return self.cupy.cuda.get_elapsed_time(first, last)
+
+    def stream(self):
+        """Return the handle of the current stream of the current device."""
+        return self.cupy.cuda.get_current_stream().ptr
+
+    def synchronize(self):
+        """Wait for the current stream."""
+        self.cupy.cuda.get_current_stream().synchronize()
+
+    def to_numpy(self, array):
+        """Return a copy in host memory."""
+        return self.cupy.asnumpy(array)
+
+    def from_numpy(self, array):
+        """Return a copy on the current device."""
+        return self.cupy.asarray(array)
+
+
+class CudaHome:
+    """The home of arrays on CUDA devices.
+
+    Args:
+        arrays: what holds memory and streams; CuPy unless a test says otherwise.
+        driver: the driver library.
+    """
+
+    def __init__(self, arrays=None, driver=None):
+        self.arrays = arrays or CupyArrays()
+        self.driver = driver or Driver()
+        for job in _JOBS:
+            setattr(self, job, getattr(self.arrays, job))
+        self.plans = {}
+        self.fixed = {}
+        self.lock = threading.Lock()
+
+    def execute(self, launch):
+        """Start a kernel on the current stream of the device its arrays lie on."""
+        # By identity: a jitted function hashes its source. Plans keep their kernels alive.
+        identity = id(launch.kernel)
+        if identity not in self.fixed:
+            self.fixed[identity] = toolchain.fixed_names(launch.kernel)
+        fixed = self.fixed[identity]
+        key = (
+            identity,
+            tuple([_exact(value) if name else self._kind(value) for value, name in zip(launch.args, fixed)]),
+            tuple(
+                [
+                    (name, _exact(value) if name in fixed or name in toolchain.LAUNCH_OPTIONS else self._kind(value))
+                    for name, value in launch.meta.items()
+                ]
+            ),
+        )
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self._plan(key, launch)
+        if self.current_device() == plan.device:
+            plan.start(launch, self.stream())
+        else:
+            with self.arrays.on_device(plan.device):
+                plan.start(launch, self.stream())
+
+    def _plan(self, key, launch):
+        """Make the plan for arguments of a new kind."""
+        require_one_home(launch.args)
+        arrays = arrays_of(launch.args)
+        device = self.device(arrays[0]) if arrays else self.current_device()
+        with self.lock, self.arrays.on_device(device):
+            if key not in self.plans:
+                self.plans[key] = Plan(self, launch, device)
+            return self.plans[key]
+
+    def value(self, argument):
+        """Return what a parameter block holds for an argument: a number, or an address."""
+        return argument if isinstance(argument, (int, float)) else self.pointer(array_of(argument))
+
+    def _kind(self, value):
+        """Return what of an argument decides which binary runs, and where."""
+        kind = type(value)
+        if kind is int:
+            return value % 16 == 0, -(2**31) <= value < 2**31, value < 2**63
+        if value is None or kind is float or kind is bool:
+            return kind
+        if kind is tuple:
+            return tuple(map(self._kind, value))
+        array = array_of(value)
+        if _HOMES.get(type(array)) is not self:
+            return kind  # making the plan says what is wrong
+        return array.dtype, self.pointer(array) % 16 == 0, self.device(array)
+
+
+def _exact(value):
+    """Return a compile-time value as part of a plan's key: 1, 1.0 and True are equal, and compile differently."""
+    return type(value), value
+
+
+class Plan:
+    """One binary, loaded, with a parameter block that a launch fills in."""
+
+    def __init__(self, home, launch, device):
+        kernel, meta = toolchain.untuned(launch.kernel, launch.args, launch.meta)
+        bound = bind(toolchain.parameters(kernel), launch.args, meta, toolchain.LAUNCH_OPTIONS)
+        if any(is_descriptor(value) for _, value in bound.runtime):
+            raise NotImplementedError("a tensor descriptor made on the host: launch with kernel[grid], see `native`")
+        options = {"num_warps": 4, "enable_fp_fusion": True}
+        options |= {name: value for name, value in meta.items() if name in toolchain.LAUNCH_OPTIONS}
+        if options.get("num_ctas", 1) != 1:
+            raise NotImplementedError("clusters of programs (num_ctas > 1): launch with kernel[grid], see `native`")
+        attributes = {path: [["tt.divisibility", 16]] for path in bound.aligned}
+        binary = toolchain.to_binary(
+            kernel, bound.types, bound.constexprs, home.driver.target(device), options, attributes
+        )
+        self.home = home
+        self.kernel = launch.kernel
+        self.device = device
+        self.parameters = toolchain.parameters(kernel)
+        self.paths = bound.paths
+        self._prepare(binary, bound)
+
+    def _prepare(self, binary, bound):
+        """Load the binary and make its parameter block: the arguments, then two scratch pointers."""
+        metadata = binary.metadata
+        self.scratch_bytes = metadata.global_scratch_size
+        self.threads = metadata.num_warps * metadata.target.warp_size
+        self.shared = metadata.shared
+        limits = LIMITS.get(f"sm_{metadata.target.arch}", LIMITS["sm_80"])
+        if self.threads > limits.threads or self.shared > limits.shared_bytes:
+            raise ValueError(
+                f"{metadata.name}: {self.threads} threads and {self.shared} bytes of shared memory do not fit"
+            )
+        self.function = self.home.driver.load(binary.asm["cubin"], metadata.name, self.shared)
+        kinds = [bound.type_at(path) for path in self.paths]
+        self.boxes = [ctypes.c_uint64() if kind.startswith("*") else _BOXES[kind]() for kind in kinds]
+        scratch = [ctypes.c_uint64(), ctypes.c_uint64()]
+        addresses = [ctypes.addressof(box) for box in (*self.boxes, *scratch)]
+        self.scratch = scratch
+        self.block = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.lock = threading.Lock()
+
+    def start(self, launch, stream):
+        """Fill in the parameters and start the kernel."""
+        named = None
+        if callable(launch.grid):
+            named = {**{name: value for (name, _, _), value in zip(self.parameters, launch.args)}, **launch.meta}
+        grid = grid_shape(launch.grid, named)
+        if 0 in grid:
+            return
+        with self.lock:
+            if self.scratch_bytes:
+                self._allocate_scratch(launch, grid)
+            for box, path in zip(self.boxes, self.paths):
+                box.value = self.home.value(self._at(launch, path))
+            code = self.home.driver.launch_kernel(
+                self.function, *grid, self.threads, 1, 1, self.shared, stream, self.block, None
+            )
+        self.home.driver.check("cuLaunchKernel", code)
+
+    def _allocate_scratch(self, launch, grid):
+        """Give the launch its scratch memory; the pool reuses it in stream order once it is dropped."""
+        size = grid[0] * grid[1] * grid[2] * self.scratch_bytes
+        self.workspace = self.home.empty(arrays_of(launch.args)[0], (size,), np.dtype(np.uint8))
+        self.scratch[0].value = self.home.value(self.workspace)
+
+    def _at(self, launch, path):
+        first = path[0]
+        if first < len(launch.args):
+            value = launch.args[first]
+        else:
+            name, _, default = self.parameters[first]
+            value = launch.meta.get(name, default)
+        for index in path[1:]:
+            value = value[index]
+        return value

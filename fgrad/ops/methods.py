@@ -1,6 +1,6 @@
 """The NumPy methods of traced values that rules and transforms use, and the NumPy functions they call.
 
-They are the plain core: one spelling each, normalised to primitives. `fgrad.numpy` attaches fuller versions over them.
+They are the least that the floors up to the transforms rely on. `fgrad.numpy` attaches fuller versions over them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import Tracer, function_table, type_of
-from fgrad.ops import complex, index, reduce, shape
+from fgrad.ops import complex, reduce, shape
 
 
 def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -58,13 +58,10 @@ def astype(x: Any, dtype: Any) -> Any:
 
 
 def getitem(x: Any, key: Any) -> Any:
-    """Return `x[key]` for ints, slices, None, Ellipsis and integer arrays, placed as NumPy does."""
-    entries = _complete(key if isinstance(key, tuple) else (key,), x.ndim)
-    gathers = any(_is_array(entry) for entry in entries)
+    """Return `x[key]` for ints, slices, None and Ellipsis."""
     triples: list[tuple[Any, ...]] = []
     kept: list[int] = []
-    arrays: dict[int, Any] = {}  # by position among what is kept
-    for entry in entries:
+    for entry in _complete(key if isinstance(key, tuple) else (key,), x.ndim):
         if entry is None:
             kept.append(1)
             continue
@@ -73,21 +70,11 @@ def getitem(x: Any, key: Any) -> Any:
             start, stop, step = entry.indices(size)
             triples.append((start, None if stop < 0 else stop, step))
             kept.append(len(range(start, stop, step)))
-        elif gathers:
-            arrays[len(kept)] = entry
-            triples.append((0, size, 1))
-            kept.append(size)
         else:
             i = _in_range(entry, size, len(triples))
             triples.append((i, i + 1, 1))
     x = shape.slice(x, index=tuple(triples))
-    if x.shape != tuple(kept):
-        x = shape.reshape(x, shape=tuple(kept))
-    return _gather(x, arrays) if arrays else x
-
-
-def _is_array(entry: Any) -> bool:
-    return isinstance(entry, (np.ndarray, Tracer, list)) and not (isinstance(entry, np.ndarray) and entry.ndim == 0)
+    return x if x.shape == tuple(kept) else shape.reshape(x, shape=tuple(kept))
 
 
 def _complete(key: tuple[Any, ...], ndim: int) -> list[Any]:
@@ -104,19 +91,6 @@ def _in_range(entry: Any, size: int, axis: int) -> int:
     if not -size <= i < size:
         raise IndexError(f"index {i} is out of bounds for axis {axis} with size {size}")
     return i % size
-
-
-def _gather(x: Any, arrays: dict[int, Any]) -> Any:
-    """Gather at several index arrays, which broadcast; side by side they stay in place, else they come first."""
-    axes = tuple(arrays)
-    rows = [row if isinstance(row, Tracer) else np.asarray(row) for row in arrays.values()]
-    lengths = np.broadcast_shapes(*[row.shape for row in rows])
-    rows = [row if row.shape == lengths else shape.broadcast(row, shape=lengths) for row in rows]
-    out = index.gather(x, shape.stack(rows), axes=axes)
-    first, inner = axes[0], len(lengths)
-    if not first or axes[-1] - first >= len(axes):
-        return out
-    return shape.transpose(out, perm=(*range(inner, inner + first), *range(inner), *range(inner + first, out.ndim)))
 
 
 def install() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.kinds import composite, differential, elementwise, linear
+from fgrad.kinds import differential, elementwise, linear
 from fgrad.ops.elementwise import select
 
 _REAL = {"F": np.dtype(np.float32), "D": np.dtype(np.float64)}
@@ -59,11 +59,6 @@ def _complex(x, y):
 complex = elementwise("complex", _complex, d=(1, 1j), doc="x + iy of real x and y.")
 
 
-def _sign(z):
-    zero = z == 0
-    return select(zero, 0, z / complex_abs(select(zero, 1, z)))
-
-
 complex_abs = differential(
     "complex_abs",
     np.abs,
@@ -73,4 +68,19 @@ complex_abs = differential(
     shift=_no_change,
     doc="|x|, with derivative 0 at 0.",
 )
-complex_sign = composite("complex_sign", _sign, impl=np.sign, doc="x / |x|, 0 for 0.")
+
+
+def _turn(t, x, out):
+    """Return the part of `t` that turns x and does not stretch it, divided by |x|; 0 at x = 0."""
+    zero = x == 0
+    return select(zero, 0, t - out * real(conj(out) * t)) / complex_abs(select(zero, 1, x))
+
+
+complex_sign = differential(
+    "complex_sign",
+    np.sign,
+    type=lambda x: x.strong(),
+    jvp=_turn,
+    shift=_no_change,
+    doc="x / |x|, with derivative 0 at 0.",
+)

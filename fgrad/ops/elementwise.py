@@ -35,6 +35,15 @@ def _weak(f, x):
     return y.item() if x.__class__ in PYTHON_SCALARS else y
 
 
+def _like(x, out):
+    """Return x in the dtype of `out`; a Python number too, if `out` is none."""
+    if out.__class__ in PYTHON_SCALARS:
+        return x
+    if x.__class__ in PYTHON_SCALARS:
+        return out.dtype.type(x)
+    return x if x.dtype == out.dtype else x.astype(out.dtype)
+
+
 # ---------------------------------------------------------------------------------- comparison, logic, integers
 
 eq = constant("eq", operator.eq, operator=True, gpu="x == y")
@@ -228,16 +237,7 @@ def _real(x):
 
 def _is_smooth(x, y):
     """Return where x**y has a logarithmic slope along y: not at x = 0, where the power is constant for positive y."""
-    if x.__class__ in PYTHON_SCALARS and x:
-        return True
     return (x != 0) | (_real(y) < 0)
-
-
-def _log_base(x, y):
-    """Return log(x), of a finite number where the slope is not wanted."""
-    if x.__class__ in PYTHON_SCALARS:
-        return _weak(log, x) if x else log(select(_is_smooth(x, y), x, 1)).astype(y.dtype)
-    return log(select(_is_smooth(x, y), x, 1))
 
 
 pow = elementwise(
@@ -245,7 +245,7 @@ pow = elementwise(
     _power,
     d=(
         gate(_has_slope, lambda x, y: y * pow(x, _less_one(x, y))),
-        gate(_is_smooth, lambda x, y, out: out * _log_base(x, y)),
+        gate(_is_smooth, lambda x, y, out: out * log(_like(select(_is_smooth(x, y), x, 1), out))),
     ),
     operator=True,
     gpu="libdevice.pow(x, y)",
@@ -358,6 +358,8 @@ def _times_log(log):
     """Return x * log(y) with 0 where x is 0, unless y is NaN."""
 
     def times(x, y):
+        dtype = np.result_type(np.result_type(x, y), np.float16)
+        x, y = np.asarray(x, dtype), np.asarray(y, dtype)
         zero = np.equal(x, 0) & ~np.isnan(y)
         return np.where(zero, 0, x * log(np.where(zero, 1, y)))
 
@@ -376,7 +378,7 @@ xlogy = elementwise(
     "xlogy",
     _times_log(np.log),
     d=(
-        lambda y: _weak(log, y),
+        lambda y, out: log(_like(y, out)),
         gate(_off_origin, lambda x, y: div(x, select(_off_origin(x, y), y, 1))),
     ),
     gpu="tl.where((x == 0) & (y == y), 0, x * tl.log(y))",
@@ -386,7 +388,7 @@ xlog1py = elementwise(
     "xlog1py",
     _times_log(np.log1p),
     d=(
-        lambda y: _weak(log1p, y),
+        lambda y, out: log1p(_like(y, out)),
         gate(_off_pole, lambda x, y: div(x, 1 + select(_off_pole(x, y), y, 0))),
     ),
     gpu="tl.where((x == 0) & (y == y), 0, x * libdevice.log1p(y))",

@@ -32,7 +32,8 @@ def table() -> str:
 
 def row(prim: Primitive) -> str:
     """Return a primitive's line of the table."""
-    names = [*prim.inputs, *(("*", *parameters(prim)) if parameters(prim) else ())]
+    star = () if not parameters(prim) or "*" in "".join(prim.inputs) else ("*",)
+    names = [*prim.inputs, *star, *parameters(prim)]
     cells = [f"`{prim.name}({', '.join(names)})`", prim.kind, saves(prim), describe(prim)]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

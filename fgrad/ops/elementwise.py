@@ -151,6 +151,7 @@ div = elementwise(
     d=(lambda t, y: div(t, y), lambda y, out: -div(out, y)),
     operator=True,
     gpu="x / y",
+    doc="x / y, inf and nan also of Python numbers.",
 )
 reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda out: -out * out, gpu="1 / x")
 square = elementwise("square", np.square, d=lambda x: 2 * x, gpu="x * x")
@@ -170,7 +171,11 @@ copysign = elementwise(
     doc="|x| with the sign of y.",
 )
 floor_divide = constant(
-    "floor_divide", _python_safe(operator.floordiv, np.floor_divide), operator=True, gpu="tl.floor(x / y)"
+    "floor_divide",
+    _python_safe(operator.floordiv, np.floor_divide),
+    operator=True,
+    gpu="tl.floor(x / y)",
+    doc="The greatest integer up to x / y.",
 )
 rem = elementwise(
     "rem",

@@ -66,6 +66,7 @@ reduce_sum = linear(
     transpose=lambda ct, x, *, axes: expand_dims_to(ct, x, axes),
     shift=_shift_axes,
     gpu="reduce.sum",
+    doc="The sum over axes, of float16 in float32.",
 )
 
 
@@ -172,6 +173,7 @@ reduce_any = constant(
     type=_truth_type,
     shift=_shift_axes,
     gpu="reduce.any",
+    doc="Whether any element is true.",
 )
 reduce_all = constant(
     "reduce_all",
@@ -179,6 +181,7 @@ reduce_all = constant(
     type=_truth_type,
     shift=_shift_axes,
     gpu="reduce.all",
+    doc="Whether all elements are true.",
 )
 
 

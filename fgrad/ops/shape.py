@@ -31,6 +31,7 @@ reshape = linear(
     transpose=lambda ct, x: ct.reshape(x.shape),
     shift=lambda size, *, shape: {"shape": (size, *shape)},
     gpu="shape.reshape",
+    doc="The elements in C order, in another shape.",
 )
 
 
@@ -263,6 +264,7 @@ concatenate = linear(
     transpose=_split,
     shift=lambda size, *, axis: {"axis": axis + 1},
     gpu="shape.concatenate",
+    doc="Arrays one after another along an axis.",
 )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from fgrad import tree
 from fgrad.core import Params, Primitive, function_label, state, type_of
 from fgrad.kinds import linear, zeros
@@ -45,8 +47,8 @@ Policy = Callable[..., bool]
 
 named = linear(
     "named",
-    lambda x, *, name: x,
-    type=lambda x, *, name: x,
+    lambda x, *, name: np.asarray(x)[...],
+    type=lambda x, *, name: x.strong(),
     transpose=lambda ct: ct,
     shift=lambda size, *, name: {},
     gpu="x",

@@ -22,7 +22,7 @@ from fgrad.program import Atom, Equation, Literal, Program, Var
 
 _RISKY = frozenset(
     "div reciprocal log log2 log10 log1p sqrt rsqrt cbrt pow exp exp2 expm1 cosh sinh asin acos acosh atanh rem fmod"
-    " tan logsumexp erfinv lgamma digamma hypot square".split()
+    " tan logsumexp erfinv lgamma digamma hypot".split()
 )
 """Primitives whose values may raise floating-point warnings on finite operands; derivatives meet them anyway."""
 
@@ -94,7 +94,7 @@ class Generator:
         self.lines.append(text)
 
     def into(self, v: Var, reuse: Sequence[Atom] = ()) -> Place:
-        """Return a place in the arena for a value: the block of one of `reuse` if that dies now and fits, or another."""
+        """Return a place in the arena for a value: a block of `reuse` that dies now and fits, or another."""
         kind = v.type
         for a in reuse:
             place = self.place(a)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import ArrayType
+from fgrad.ops.contract import matrix_plan
+from fgrad.ops.shape import as_slices
 from fgrad.program import Atom, Equation, Literal
 
 _UFUNCS = {
@@ -35,6 +36,7 @@ _UFUNCS = {
     "left_shift": np.left_shift,
     "right_shift": np.right_shift,
     "invert": np.invert,
+    "abs": np.absolute,
 }
 """The ufuncs of primitives whose implementation is Python's operator."""
 
@@ -137,6 +139,70 @@ def view(g: Any, eq: Equation) -> bool:
     return True
 
 
+def slice_of(g: Any, eq: Equation) -> bool:
+    """Emit a slice: nothing for an arena value, NumPy's indexing for an input or a local."""
+    if view(g, eq):
+        return True
+    source, v = g.place(eq.inputs[0]), eq.outputs[0]
+    if source.array is not None or eq.inputs[0].type.weak:
+        return False
+    g.local(v, f"{source.name}[{g.constant(as_slices(eq.params['index']))}]")
+    return True
+
+
+def place(g: Any, eq: Equation) -> bool:
+    """Emit zeros with the operand written into a slice of them."""
+    v = eq.outputs[0]
+    if g.is_returned(v) or v.type.size == 0:
+        return False
+    source = g.place(eq.inputs[0]).name
+    out = g.into(v)
+    part = out.array[as_slices(eq.params["index"])]
+    g.line(f"{out.name}.fill(0)")
+    g.line(f"{g.constant(np.copyto)}({g.arena.view(out.block, part)}, {source})")
+    return True
+
+
+def cast(g: Any, eq: Equation) -> bool:
+    """Emit a conversion by copying into the arena."""
+    v = eq.outputs[0]
+    if g.is_returned(v) or eq.inputs[0].type.dtype.kind == "c" and v.type.dtype.kind != "c":
+        return False
+    source = g.place(eq.inputs[0]).name
+    g.line(f"{g.constant(np.copyto)}({g.into(v).name}, {source}, 'unsafe')")
+    return True
+
+
+def concatenate(g: Any, eq: Equation) -> bool:
+    """Emit a concatenation into the arena."""
+    v = eq.outputs[0]
+    if g.is_returned(v):
+        return False
+    parts = ", ".join(g.place(a).name for a in eq.inputs)
+    g.line(f"{g.constant(np.concatenate)}(({parts},), {eq.params['axis']}, {g.into(v).name})")
+    return True
+
+
+def exp_sub(g: Any, eq: Equation) -> bool:
+    """Emit exp(x - y) into the arena; infinities are looked for in y alone, which has one element a row."""
+    x, y = eq.inputs
+    v = eq.outputs[0]
+    if g.is_returned(v) or v.type.dtype.kind != "f" or x.type != v.type or y.type.dtype != v.type.dtype:
+        return False
+    operands = f"{g.place(x).name}, {g.place(y).name}"
+    out = g.into(v)
+    g.line(f"{g.constant(_exp_sub_into)}({operands}, {out.name}, {g.constant(eq.prim.impl)})")
+    return True
+
+
+def _exp_sub_into(x: Any, y: Any, out: Any, exact: Any) -> None:
+    if np.isinf(y).any():
+        np.copyto(out, exact(x, y))
+    else:
+        np.subtract(x, y, out)
+        np.exp(out, out)
+
+
 def reduction(g: Any, eq: Equation) -> bool:
     """Emit a reduction into the arena; sums along the last axis go to BLAS."""
     ufunc = {"reduce_sum": np.add, "reduce_max": np.maximum, "reduce_min": np.minimum, "reduce_prod": np.multiply}[
@@ -158,46 +224,52 @@ def reduction(g: Any, eq: Equation) -> bool:
 
 
 def dot_general(g: Any, eq: Equation) -> bool:
-    """Emit products of matrices and vectors as `dot` with an output; views of operands are made now if they can be."""
+    """Emit products as `dot` of matrices and vectors or `matmul` of stacks, with an output in the arena."""
     x, y = eq.inputs
+    v = eq.outputs[0]
+    kind = v.type
     contract, batch = eq.params["contract"], eq.params["batch"]
-    kind = eq.outputs[0].type
-    if batch[0] or len(contract[0]) != 1 or not _blas(x.type, y.type, kind):
+    if kind.dtype.char not in "fdFD" or not x.type.dtype == y.type.dtype == kind.dtype:
         return False
-    a = _matrix(g, x, contract[0][0] != x.type.ndim - 1)
-    b = _matrix(g, y, contract[1][0] != 0)
-    name = g.constant(np.dot)
-    if g.is_returned(eq.outputs[0]) or kind.shape == ():
+    if not (x.type.size and y.type.size and contract[0]) or x.type.weak or y.type.weak:
+        return False
+    plan = matrix_plan(x.type.shape, y.type.shape, contract, batch)
+    a = _arranged(g, x, plan.x_perm, plan.x_shape)
+    b = _arranged(g, y, plan.y_perm, plan.y_shape)
+    name = g.constant(np.matmul if batch[0] else np.dot)
+    if kind.shape == ():
         call = f"{name}({a}, {b})"
-        scalar = kind.shape == ()
-        if scalar and g.is_returned(eq.outputs[0]):
-            call = f"{g.constant(np.array)}({call})"
-        g.local(eq.outputs[0], call, fresh=True)
-        return True
-    g.line(f"{name}({a}, {b}, {g.into(eq.outputs[0]).name})")
+        g.local(v, f"{g.constant(np.array)}({call})" if g.is_returned(v) else call, fresh=True)
+    elif g.is_returned(v):
+        shape = "" if plan.out_shape == kind.shape else f".reshape({kind.shape})"
+        g.local(v, f"{name}({a}, {b}){shape}", fresh=not shape)
+    else:
+        out = g.into(v)
+        target = out.name
+        if plan.out_shape != kind.shape:
+            target = g.arena.view(out.block, out.array.reshape(plan.out_shape))
+        g.line(f"{name}({a}, {b}, {target})")
     return True
 
 
-def _blas(*kinds: ArrayType) -> bool:
-    """Return whether BLAS takes all operands: vectors and matrices of one floating dtype, none empty."""
-    dtype = kinds[0].dtype
-    return (
-        dtype.char in "fdFD"
-        and all(k.dtype == dtype and k.ndim <= 2 and k.size > 0 for k in kinds)
-        and all(k.ndim >= 1 for k in kinds[:2])
-    )
-
-
-def _matrix(g: Any, a: Atom, transposed: bool) -> str:
-    """Return the expression of a vector or matrix, transposed if asked for."""
+def _arranged(g: Any, a: Atom, perm: tuple[int, ...] | None, shape: tuple[int, ...]) -> str:
+    """Return the expression of an operand transposed and reshaped: a view made now, if it can be."""
     place = g.place(a)
-    if not transposed:
+    if perm is None and shape == a.type.shape:
         return place.name  # type: ignore[no-any-return]
-    if place.array is None:
-        return f"{place.name}.T"
-    if place.block is None:
-        return g.constant(place.array.T)  # type: ignore[no-any-return]
-    return g.arena.view(place.block, place.array.T)  # type: ignore[no-any-return]
+    if place.array is not None:
+        array = place.array if perm is None else place.array.transpose(perm)
+        array = array.reshape(shape)
+        if place.block is None:
+            return g.constant(array)  # type: ignore[no-any-return]
+        if np.may_share_memory(array, place.block.array):
+            return g.arena.view(place.block, array)  # type: ignore[no-any-return]
+    text = place.name if perm is None else f"{place.name}.transpose({perm})"
+    return text if shape == _permuted(a.type.shape, perm) else f"{text}.reshape({shape})"
+
+
+def _permuted(shape: tuple[int, ...], perm: tuple[int, ...] | None) -> tuple[int, ...]:
+    return shape if perm is None else tuple([shape[i] for i in perm])
 
 
 TABLE = {
@@ -205,7 +277,11 @@ TABLE = {
     "reshape": view,
     "transpose": view,
     "broadcast": view,
-    "slice": view,
+    "slice": slice_of,
+    "place": place,
+    "cast": cast,
+    "concatenate": concatenate,
+    "exp_sub": exp_sub,
     "reverse": view,
     "real": view,
     "imag": view,

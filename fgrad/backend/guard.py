@@ -96,7 +96,7 @@ def make_guard(function: Any, in_tree: Any, leaves: Sequence[Any], entry: Any) -
         function: what to count hits on.
         in_tree: the tree of (list of positional arguments, keyword arguments).
         leaves: example leaves.
-        entry: has `compiled`, `consts` and `out_tree`.
+        entry: has `compiled` and `out_tree`.
     """
     w = _Writer()
     positional = in_tree.children()[0]
@@ -109,8 +109,7 @@ def make_guard(function: Any, in_tree: Any, leaves: Sequence[Any], entry: Any) -
         out = w.put_together(entry.out_tree, iter(results))
     except _Unknown:
         return None
-    consts = [w.name(x) for x in entry.consts]
-    call = f"{w.name(entry.compiled.compute)}({', '.join([*consts, *w.leaves])})"
+    call = f"{w.name(entry.compiled.compute)}({', '.join(w.leaves)})"
     unpack = f"{''.join(r + ', ' for r in results)}= " if results else ""
     body = [
         f"if len(args) != {len(arguments)}: return MISS",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import ArrayType, Params
+from fgrad.core import TABLE, ArrayType, Params
 from fgrad.program import Atom, Equation, Literal, Program, Var, simplify
 
 _SMALL = 4096  # elements of a constant that are looked at to see whether they are all equal
@@ -82,6 +82,7 @@ class _Rewriter:
         self.splats: dict[int, Any] = {id(v): s for v, x in program.consts if (s := splat(x)) is not None}
         self.consts = list(program.consts)
         self.equations: list[Equation] = []
+        self.source = ""
 
     def result(self) -> Program:
         for eq in self.program.equations:
@@ -94,6 +95,7 @@ class _Rewriter:
 
     def _visit(self, eq: Equation) -> None:
         eq = Equation(eq.prim, [self._named(a) for a in eq.inputs], eq.params, eq.outputs, eq.source)
+        self.source = eq.source
         rule = _RULES.get(eq.prim.name)
         found = rule(self, eq) if rule is not None else None
         if found is None and not eq.prim.multiple:
@@ -125,6 +127,16 @@ class _Rewriter:
         self.consts.append((var, array))
         self.splats[id(var)] = array.flat[0] if array.size else array.dtype.type(0)
         return var
+
+    def apply(self, name: str, *inputs: Any) -> Var:
+        """Append an equation of an elementwise primitive; Python numbers are operands like any other."""
+        prim = TABLE[name]
+        atoms = [Literal(a) if isinstance(a, (int, float)) else a for a in inputs]
+        out = Var(prim.type_rule(*[a.type for a in atoms]))
+        eq = Equation(prim, atoms, {}, [out], self.source)
+        self.equations.append(eq)
+        self.made[id(out)] = eq
+        return out
 
     def _splat_result(self, eq: Equation) -> Atom | None:
         """Compute elementwise work on constants of equal elements, and on views of them, once."""
@@ -257,6 +269,67 @@ def _no_axes(r: _Rewriter, eq: Equation) -> Atom | None:
     return eq.inputs[0] if not eq.params["axes"] and _same(eq.inputs[0], eq) else None
 
 
+def _pow(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    exponent = r.value(eq.inputs[1])
+    if exponent is not None and exponent == 1 and _same(eq.inputs[0], eq):
+        return eq.inputs[0]
+    if (
+        exponent is not None
+        and exponent == 2
+        and eq.outputs[0].type == eq.inputs[0].type
+        and not eq.outputs[0].type.weak
+    ):
+        return Equation(TABLE["square"], eq.inputs[:1], {}, eq.outputs, eq.source)
+    return _scalar_operand(r, eq)
+
+
+def _real(eq: Equation) -> bool:
+    return eq.outputs[0].type.dtype.kind == "f" and all(a.type.dtype == eq.outputs[0].type.dtype for a in eq.inputs)
+
+
+def _logaddexp(r: _Rewriter, eq: Equation) -> Atom | None:
+    """Write log(exp(x) + exp(c)), for a finite number c, as max + log1p(exp(-|x - c|)), which NumPy does much faster."""
+    for i in (0, 1):
+        number, x = r.value(eq.inputs[i]), eq.inputs[1 - i]
+        if number is not None and np.isfinite(number) and x.type.dtype == eq.outputs[0].type.dtype and _is_f(x):
+            return _soft_maximum(r, x, float(number))
+    return None
+
+
+def _softplus(r: _Rewriter, eq: Equation) -> Atom | None:
+    return _soft_maximum(r, eq.inputs[0], 0.0) if _real(eq) else None
+
+
+def _is_f(a: Atom) -> bool:
+    return a.type.dtype.kind == "f" and not a.type.weak
+
+
+def _soft_maximum(r: _Rewriter, x: Atom, c: float) -> Var:
+    distance = r.apply("abs", r.apply("sub", x, c) if c else x)
+    return r.apply("add", r.apply("max", x, c), r.apply("log1p", r.apply("exp", r.apply("neg", distance))))
+
+
+def _sigmoid(r: _Rewriter, eq: Equation) -> Atom | None:
+    if not _real(eq):
+        return None
+    return r.apply("reciprocal", r.apply("add", r.apply("exp", r.apply("neg", eq.inputs[0])), 1.0))
+
+
+def _rsqrt(r: _Rewriter, eq: Equation) -> Atom | None:
+    return r.apply("reciprocal", r.apply("sqrt", eq.inputs[0])) if _real(eq) else None
+
+
+def _relu(r: _Rewriter, eq: Equation) -> Atom | None:
+    return r.apply("max", eq.inputs[0], 0.0) if _real(eq) else None
+
+
+def _clamp(r: _Rewriter, eq: Equation) -> Atom | None:
+    x, lo, hi = eq.inputs
+    if x.type != eq.outputs[0].type or x.type.weak:
+        return None
+    return r.apply("min", r.apply("max", x, lo), hi)
+
+
 _RULES: dict[str, Callable[[_Rewriter, Equation], Any]] = {
     "mul": _mul,
     "add": _add,
@@ -266,6 +339,13 @@ _RULES: dict[str, Callable[[_Rewriter, Equation], Any]] = {
     "max": _scalar_operand,
     "min": _scalar_operand,
     "select": _scalar_operand,
+    "pow": _pow,
+    "logaddexp": _logaddexp,
+    "softplus": _softplus,
+    "sigmoid": _sigmoid,
+    "rsqrt": _rsqrt,
+    "relu": _relu,
+    "clamp": _clamp,
     "cast": _same_type,
     "copy": _same_type,
     "stop_gradient": _same_type,

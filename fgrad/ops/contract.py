@@ -50,6 +50,32 @@ def _layout(x_ndim, y_ndim, contract, batch):
     return _Layout(x_perm, y_perm, nb, nb + len(x_free), nb + len(yc), matrices)
 
 
+class MatrixPlan(NamedTuple):
+    """How one dot_general becomes a product of matrices or vectors: transposes and shapes of operands and result."""
+
+    x_perm: tuple[int, ...] | None
+    y_perm: tuple[int, ...] | None
+    x_shape: tuple[int, ...]
+    y_shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+
+
+def matrix_plan(x_shape, y_shape, contract, batch):
+    """Return the `MatrixPlan` for operands of these shapes; stacks of matrices where there are batch axes."""
+    layout = _layout(len(x_shape), len(y_shape), contract, batch)
+    xs = x_shape if layout.x_perm is None else tuple([x_shape[a] for a in layout.x_perm])
+    ys = y_shape if layout.y_perm is None else tuple([y_shape[a] for a in layout.y_perm])
+    nb, i, j = layout.batch, layout.x_split, layout.y_split
+    lead, free_x, free_y = xs[:nb], xs[nb:i], ys[j:]
+    stacked = nb > 0
+    rows = (math.prod(free_x),) if free_x or stacked else ()
+    columns = (math.prod(free_y),) if free_y or stacked else ()
+    inner = math.prod(xs[i:])
+    return MatrixPlan(
+        layout.x_perm, layout.y_perm, (*lead, *rows, inner), (*lead, inner, *columns), (*lead, *rows, *columns)
+    )
+
+
 def _unless_identity(perm):
     """Return `perm`, or None if it changes nothing."""
     return None if perm == tuple(range(len(perm))) else perm

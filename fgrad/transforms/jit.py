@@ -45,21 +45,24 @@ class CacheInfo(NamedTuple):
 
 
 class _Entry:
-    """One signature of a jitted function: what runs, and how the results are put together."""
+    """One signature of a jitted function: what runs, and how the results are put together.
 
-    __slots__ = ("program", "out_tree", "consts", "compiled")
+    `closed` has its constants inside, for compiling; `program` takes them (`consts`) as operands, for other transforms.
+    """
 
-    def __init__(self, program: Program, out_tree: Any, consts: list[Any]):
-        self.program = program
+    __slots__ = ("closed", "program", "out_tree", "consts", "compiled")
+
+    def __init__(self, closed: Program, out_tree: Any):
+        self.closed = closed
+        self.program, self.consts = closed.lifted()
         self.out_tree = out_tree
-        self.consts = consts
         self.compiled: Compiled | None = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Compute on plain values; the first call generates the code."""
         if self.compiled is None:
-            self.compiled = Compiled(self.program)
-        return tree.unflatten(self.out_tree, self.compiled.compute(*self.consts, *leaves))
+            self.compiled = Compiled(self.closed)
+        return tree.unflatten(self.out_tree, self.compiled.compute(*leaves))
 
 
 class JittedFunction:
@@ -138,9 +141,8 @@ class JittedFunction:
                 return known
             self._misses += 1
         traced = self._trace(key[0], key[1], static)
-        program, consts = traced.program.simplify().lifted()
-        entry = _Entry(program, traced.out_tree, consts)
-        if not has_tracers(consts):  # a Program that closes over a traced value lives for this call only
+        entry = _Entry(traced.program.simplify(), traced.out_tree)
+        if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with self._lock:
                 self._cache[key] = entry
                 if len(self._cache) > CACHE_SIZE:

@@ -67,7 +67,7 @@ class Batch(Interpreter):
             return self.wrap(prim, prim(*values, **params), 0)
         if prim.definition is not None:
             return prim.definition(*args, **params)
-        return self.wrap(prim, _one_by_one(prim, values, axes, self.size, params), 0)
+        return self.wrap(prim, one_by_one(prim, values, axes, self.size, params), 0)
 
     def wrap(self, prim: Primitive, out: Any, axis: Any) -> Any:
         """Return results as tracers; `axis` is one for all, or one each (None: not batched)."""
@@ -113,7 +113,7 @@ def align(values: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
     return out
 
 
-def _one_by_one(prim: Primitive, values: Sequence[Any], axes: Sequence[int | None], size: int, params: Params) -> Any:
+def one_by_one(prim: Primitive, values: Sequence[Any], axes: Sequence[int | None], size: int, params: Params) -> Any:
     """Apply a primitive without a batching rule to each example and stack the results."""
     examples = [
         prim(*[x if a is None else take(x, a, i) for x, a in zip(values, axes, strict=True)], **params)

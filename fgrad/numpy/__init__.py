@@ -1,0 +1,29 @@
+"""NumPy's functions, differentiable: `import fgrad.numpy as fnp`, or `import numpy as np` on traced values.
+
+Outside transforms these are NumPy's functions, on plain arrays; inside `grad`, `jvp`, `vmap` or `jit` they are composed
+of primitives. NumPy's own functions called on a traced value come here through its protocols. Promotion is NumPy 2's.
+Beyond NumPy there is `at(x)[index].set(values)`.
+"""
+
+from fgrad.core import Array as ndarray
+from fgrad.numpy import linalg, methods
+from fgrad.numpy.calculus import *  # noqa: F403
+from fgrad.numpy.creation import *  # noqa: F403
+from fgrad.numpy.dtypes import *  # noqa: F403
+from fgrad.numpy.elementwise import *  # noqa: F403
+from fgrad.numpy.joining import *  # noqa: F403
+from fgrad.numpy.linear import *  # noqa: F403
+from fgrad.numpy.nanreductions import *  # noqa: F403
+from fgrad.numpy.numpys_own import *  # noqa: F403
+from fgrad.numpy.padding import *  # noqa: F403
+from fgrad.numpy.reductions import *  # noqa: F403
+from fgrad.numpy.selecting import *  # noqa: F403
+from fgrad.numpy.sets import *  # noqa: F403
+from fgrad.numpy.shaping import *  # noqa: F403
+from fgrad.numpy.sorting import *  # noqa: F403
+from fgrad.numpy.statistics import *  # noqa: F403
+from fgrad.numpy.subscripts import *  # noqa: F403
+from fgrad.numpy.updating import *  # noqa: F403
+from fgrad.numpy.writing import *  # noqa: F403
+
+methods.install()

@@ -198,6 +198,8 @@ def _last_uses(program: Program) -> dict[int, int]:
 
 # -------------------------------------------------------------------------------------------- compiled Programs
 
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf}  # as repr() writes them
+
 
 class Compiled:
     """A Program as a function of plain arrays: `compute(*args)` returns its outputs, each a fresh array.
@@ -230,7 +232,7 @@ class Compiled:
         arguments = ", ".join(f"x{k}" for k in range(len(self.program.inputs)))
         inner = [f"def run({arguments}):", *["    " + line for line in body], "return run"]
         self.source = f"def make({', '.join([*constants, *views])}):\n" + "".join(f"    {line}\n" for line in inner)
-        make = _define(self.source, "make", {}, self.label)
+        make = _define(self.source, "make", dict(_NOT_FINITE), self.label)
         values = list(constants.values())
         layout = self.layout
 
@@ -255,7 +257,7 @@ class Compiled:
     def _scalar(self, source: str) -> None:
         self.source = source
         self.layout = Arena().finish()
-        env = {"math": math, "nan": math.nan, "inf": math.inf, "array": np.array}
+        env = {"math": math, "array": np.array, **_NOT_FINITE}
         run = _define(source, "run", env, self.label)
         program = self.program
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -24,10 +25,9 @@ from fgrad.transforms.jvp import jvp
 from fgrad.transforms.linearize import kept_types, vjp
 from fgrad.transforms.vmap import vmap
 
-BATCH = 2
 
-
-class _Case(NamedTuple):
+@dataclass(frozen=True)
+class _Case:
     """A law at work on a primitive at a point; a function of arrays with words for its failures."""
 
     law: str
@@ -64,7 +64,7 @@ class _Case(NamedTuple):
 
     def widened(self) -> _Case:
         """Return the same case in double precision."""
-        return self._replace(args=tuple(x if x.__class__ in PYTHON_SCALARS else widen(x) for x in self.args))
+        return replace(self, args=tuple(x if x.__class__ in PYTHON_SCALARS else widen(x) for x in self.args))
 
 
 def _names(prim: Primitive, count: int) -> list[str]:
@@ -111,7 +111,7 @@ def check_layout(prim: Primitive, *args: Any, **params: Any) -> None:
             case.fail(f"input {i} was changed from {before!r}")
         if isinstance(x, np.ndarray) and any(out is x for out in outs):
             case.fail(f"input {i} itself is the result")
-    _compare(case, "contiguous copies of the inputs", outs, case._replace(args=tuple(plain)).values())
+    _compare(case, "contiguous copies of the inputs", outs, replace(case, args=tuple(plain)).values())
 
 
 # ---------------------------------------------------------------------------------------------- derivatives
@@ -224,7 +224,7 @@ def check_transpose_twice(prim: Primitive, *args: Any, **params: Any) -> None:
 def check_pull_override(prim: Primitive, *args: Any, **params: Any) -> None:
     """Check that a pull written by hand equals the one derived from the tangent rule or the definition."""
     case = _Case("the given pull = the derived pull", prim, args, params)
-    derived = case._replace(prim=_without_pull(prim))
+    derived = replace(case, prim=_without_pull(prim))
     for active in _subsets([i for i in differentiable_inputs(prim, args) if i < len(prim.declared["pull"])]):
         out, pull = vjp(case.of(active), *case.at(active))
         ct = random_like(out, np.random.default_rng(6))
@@ -262,7 +262,7 @@ def check_saved_set(prim: Primitive, *args: Any, **params: Any) -> None:
         if plan.active != active:
             case.fail(f"the plan for inputs {active} differentiates {plan.active}")
         values = [x if x.__class__ in PYTHON_SCALARS else np.array(x) for x in args]
-        outs = case._replace(args=tuple(values)).values()
+        outs = replace(case, args=tuple(values)).values()
         saved = [_copy(values[k] if k >= 0 else outs[~k]) for k in plan.saves]
         types = kept_types(plan, values, outs)
         cts = [random_like(x, np.random.default_rng(7)) if is_inexact_type(x) else None for x in outs]
@@ -307,7 +307,7 @@ class Untouchable:
     __getattr__ = __bool__ = __len__ = __iter__ = __getitem__ = __index__ = __float__ = __int__ = _touch
     __array__ = __array_ufunc__ = __array_function__ = _touch
     __neg__ = __pos__ = __abs__ = __invert__ = _touch
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _touch  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _touch
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -326,10 +326,10 @@ def check_batching(prim: Primitive, *args: Any, **params: Any) -> None:
     examples = [args, tuple(another(x) for x in args)]
     for batched in _subsets(range(len(args))):
         rows = [[e[i] if i in batched else args[i] for i in range(len(args))] for e in examples]
-        want = [case._replace(args=tuple(np.asarray(x) if i in batched else x for i, x in enumerate(r))) for r in rows]
+        want = [replace(case, args=tuple(np.asarray(x) if i in batched else x for i, x in enumerate(r))) for r in rows]
         stacked = [np.stack(column) for column in zip(*[c.values() for c in want], strict=True)]
         for axes in _axes(args, batched):
-            full = [np.stack([r[i] for r in rows], axes[i]) if axes[i] is not None else x for i, x in enumerate(args)]
+            full = [x if a is None else np.stack([r[i] for r in rows], a) for i, (x, a) in enumerate(zip(args, axes))]
             _compare(case, f"in_axes={tuple(axes)}", _batched(case, axes, full), stacked)
     _check_empty_batch(case)
 
@@ -359,7 +359,7 @@ def _check_empty_batch(case: _Case) -> None:
         return
     axes = [0] * len(case.args)
     none = _batched(case, axes, [np.empty((0, *np.shape(x)), type_of(x).dtype) for x in case.args])
-    for x, out in zip(none, case._replace(args=tuple(map(np.asarray, case.args))).values(), strict=True):
+    for x, out in zip(none, replace(case, args=tuple(map(np.asarray, case.args))).values(), strict=True):
         if x.shape != (0, *np.shape(out)) or x.dtype != type_of(out).dtype:
             case.fail(f"a batch of no examples gives {type_of(x)}, one example gives {type_of(out)}")
 

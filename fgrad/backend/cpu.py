@@ -15,6 +15,7 @@ import numpy as np
 
 from fgrad.backend import emit
 from fgrad.backend.memory import Arena, Block
+from fgrad.backend.regions import Region, find_region, run_tiles
 from fgrad.backend.scalar import scalar_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import ArrayType
@@ -46,8 +47,9 @@ class Place:
 class Generator:
     """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, modes: Sequence[str] | None = None):
         self.program = program
+        self.modes = modes
         self.arena = Arena()
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
@@ -56,7 +58,11 @@ class Generator:
         self.live: list[Block] = []
         self.step = 0
         self.last = _last_uses(program)
-        self.returned = {id(a) for a in program.outputs}
+        self.returned = {id(a) for a in program.outputs} if modes is None else set()
+        self.targets: dict[int, str] = {}
+        for k, (a, mode) in enumerate(zip(program.outputs, modes or [], strict=False)):
+            if mode == "write":
+                self.targets.setdefault(id(a), f"o{k}")
         for k, v in enumerate(program.inputs):
             self.places[id(v)] = Place(f"x{k}")
         for v, x in program.consts:
@@ -82,7 +88,12 @@ class Generator:
         return place is not None and place.block is not None and place.block.last == self.step
 
     def is_returned(self, v: Var) -> bool:
+        """Return whether a value must be a fresh array: an output of a Program that returns its outputs."""
         return id(v) in self.returned
+
+    def has_target(self, v: Var) -> bool:
+        """Return whether a value is written into an array that the caller gives."""
+        return id(v) in self.targets
 
     def local(self, v: Var, expression: str, fresh: bool = False) -> None:
         """Let the value be a local variable."""
@@ -96,6 +107,9 @@ class Generator:
     def into(self, v: Var, reuse: Sequence[Atom] = ()) -> Place:
         """Return a place in the arena for a value: a block of `reuse` that dies now and fits, or another."""
         kind = v.type
+        if id(v) in self.targets:
+            self.places[id(v)] = Place(self.targets[id(v)])
+            return self.places[id(v)]
         for a in reuse:
             place = self.place(a)
             if self.dies(a) and place.array is not None and _fills(place, kind) and self._alone(place, reuse):
@@ -130,7 +144,22 @@ class Generator:
             if not emitter(self, eq):
                 self._by_implementation(eq)
             self.live = self.arena.release(self.step, self.live)
-        self.lines.append(f"return [{', '.join(self._returns())}]")
+        if self.modes is None:
+            self.lines.append(f"return [{', '.join(self._returns())}]")
+        else:
+            self._deliver(self.modes)
+
+    def _deliver(self, modes: Sequence[str]) -> None:
+        """Write results that are not there yet into the caller's arrays, or accumulate them."""
+        joins = {"write": np.copyto, "add": np.add, "max": np.maximum, "min": np.minimum}
+        for k, (a, mode) in enumerate(zip(self.program.outputs, modes, strict=True)):
+            name = self.place(a).name
+            if mode == "write":
+                if name != f"o{k}":
+                    self.line(f"{self.constant(np.copyto)}(o{k}, {name})")
+            else:
+                self.line(f"{self.constant(joins[mode])}(o{k}, {name}, out=o{k})")
+        self.line("return None")
 
     def _by_implementation(self, eq: Equation) -> None:
         params = {key: compiled_parameter(value) for key, value in eq.params.items()}
@@ -208,18 +237,46 @@ class Compiled:
     a pool.
     """
 
-    def __init__(self, program: Program, fast_math: bool = False):
-        self.program = prepare(program, fast_math)
+    def __init__(self, program: Program, fast_math: bool = False, modes: Sequence[str] | None = None):
+        self.program = prepare(program, fast_math) if modes is None else program
         self.label = program.label
         self.out_types = program.out_types
-        scalar = scalar_source(self.program)
+        self.modes = modes
+        scalar = scalar_source(self.program) if modes is None else None
+        region = find_region(self.program) if modes is None and scalar is None else None
         if scalar is not None:
             self._scalar(scalar)
+        elif region is not None:
+            self._tiled(region)
         else:
             self._arrays()
 
+    def _tiled(self, region: Region) -> None:
+        """Run straight-line code, then the region tile by tile, then straight-line code again."""
+        before, after = Compiled(region.before), Compiled(region.after)
+        kernels: dict[int, Callable[..., Any]] = {}
+        places = {id(v): k for k, v in enumerate([*self.program.inputs, *region.before.outputs])}
+        picks = [places[id(v)] for v in (*region.sliced, *region.whole)]
+        count = len(self.program.inputs)
+        shared = len(region.after.inputs) - count - len(region.results)
+
+        def kernel(n: int) -> Callable[..., Any]:
+            if n not in kernels:
+                kernels[n] = Compiled(region.tile(n), modes=region.modes).compute
+            return kernels[n]
+
+        def compute(*args: Any) -> list[Any]:
+            early = before.compute(*args)
+            known = [*args, *early]
+            results = run_tiles(region, kernel, [known[k] for k in picks])
+            return after.compute(*args, *early[:shared], *results)
+
+        self.compute = compute
+        self.source = f"{before.source}\n# tiles of {region.rows} rows\n{after.source}"
+        self.layout = Arena().finish()
+
     def _arrays(self) -> None:
-        generator = Generator(self.program)
+        generator = Generator(self.program, self.modes)
         generator.run()
         self.layout = generator.arena.finish()
         constants, lines = generator.constants, generator.lines
@@ -229,7 +286,8 @@ class Compiled:
         if quiet:
             constants["errstate"] = np.errstate
             body = ["with errstate(all='ignore'):", *["    " + line for line in lines]]
-        arguments = ", ".join(f"x{k}" for k in range(len(self.program.inputs)))
+        targets = [f"o{k}" for k in range(len(self.modes or ()))]
+        arguments = ", ".join([*[f"x{k}" for k in range(len(self.program.inputs))], *targets])
         inner = [f"def run({arguments}):", *["    " + line for line in body], "return run"]
         self.source = f"def make({', '.join([*constants, *views])}):\n" + "".join(f"    {line}\n" for line in inner)
         make = _define(self.source, "make", dict(_NOT_FINITE), self.label)

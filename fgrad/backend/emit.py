@@ -102,7 +102,9 @@ def select(g: Any, eq: Equation) -> bool:
     mask, y, z = eq.inputs
     kind = eq.outputs[0].type
     as_int = {"f4": np.int32, "f8": np.int64}.get(kind.dtype.str[1:])
-    if as_int is None or mask.type.dtype != bool or mask.type.shape != kind.shape or g.is_returned(eq.outputs[0]):
+    if as_int is None or mask.type.dtype != bool or mask.type.shape != kind.shape:
+        return False
+    if g.is_returned(eq.outputs[0]) or g.has_target(eq.outputs[0]):
         return False
     if y.type != kind or not _is_positive_zero(g, z):
         return False
@@ -128,7 +130,7 @@ def view(g: Any, eq: Equation) -> bool:
     """Emit nothing where the result is a view of an arena value that is known now."""
     source = g.place(eq.inputs[0])
     v = eq.outputs[0]
-    if source.array is None or g.is_returned(v):
+    if source.array is None or g.is_returned(v) or g.has_target(v):
         return False
     result = eq.prim.impl(source.array, **eq.params)
     if not isinstance(result, np.ndarray):
@@ -153,7 +155,7 @@ def slice_of(g: Any, eq: Equation) -> bool:
 def place(g: Any, eq: Equation) -> bool:
     """Emit zeros with the operand written into a slice of them."""
     v = eq.outputs[0]
-    if g.is_returned(v) or v.type.size == 0:
+    if g.is_returned(v) or g.has_target(v) or v.type.size == 0:
         return False
     source = g.place(eq.inputs[0]).name
     out = g.into(v)
@@ -246,7 +248,9 @@ def dot_general(g: Any, eq: Equation) -> bool:
     else:
         out = g.into(v)
         target = out.name
-        if plan.out_shape != kind.shape:
+        if plan.out_shape != kind.shape and out.array is None:
+            target = f"{out.name}.reshape({plan.out_shape})"
+        elif plan.out_shape != kind.shape:
             target = g.arena.view(out.block, out.array.reshape(plan.out_shape))
         g.line(f"{name}({a}, {b}, {target})")
     return True

@@ -270,16 +270,21 @@ def _no_axes(r: _Rewriter, eq: Equation) -> Atom | None:
 
 
 def _pow(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
-    exponent = r.value(eq.inputs[1])
-    if exponent is not None and exponent == 1 and _same(eq.inputs[0], eq):
-        return eq.inputs[0]
-    if (
-        exponent is not None
-        and exponent == 2
-        and eq.outputs[0].type == eq.inputs[0].type
-        and not eq.outputs[0].type.weak
-    ):
-        return Equation(TABLE["square"], eq.inputs[:1], {}, eq.outputs, eq.source)
+    """Write a small whole power as products, which is what NumPy itself does for a square alone."""
+    x, exponent = eq.inputs[0], r.value(eq.inputs[1])
+    if exponent is None or x.type != eq.outputs[0].type or x.type.weak or x.type.dtype.kind not in "fc":
+        return _scalar_operand(r, eq)
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return Equation(TABLE["square"], [x], {}, eq.outputs, eq.source)
+    if exponent in (3, 4, 5, 6):
+        square = r.apply("square", x)
+        base = x if exponent % 2 else None
+        high = square if exponent < 4 else r.apply("square", square)
+        if exponent == 6:
+            high = r.apply("mul", high, square)
+        return high if base is None else r.apply("mul", high, base)
     return _scalar_operand(r, eq)
 
 

@@ -228,8 +228,8 @@ def logsumexp(
         where: mask of the elements to include.
 
     Returns:
-        The logarithm; where all elements are -inf it is -inf, with derivative 0. With factors of negative sum it is NaN,
-        unless the sign is asked for.
+        The logarithm; where all elements are -inf it is -inf, with derivative 0. With factors of negative sum it is
+        NaN, unless the sign is asked for.
 
     Example:
         >>> import fgrad

@@ -5,8 +5,8 @@ of primitives. NumPy's own functions called on a traced value come here through 
 Beyond NumPy there is `at(x)[index].set(values)`.
 """
 
-from fgrad.core import Array as ndarray
-from fgrad.numpy import linalg, methods
+from fgrad.core import Array as ndarray  # noqa: F401
+from fgrad.numpy import linalg, methods  # noqa: F401
 from fgrad.numpy.calculus import *  # noqa: F403
 from fgrad.numpy.creation import *  # noqa: F403
 from fgrad.numpy.dtypes import *  # noqa: F403

@@ -47,8 +47,8 @@ class Indexing:
 
     `source` is the shape to index: the array's, with axes of length 1 put in for 0-d bools. For each of its axes
     `entries` has a (start, stop, step), an int, or an array of ints. `picked` are the axes with one of the latter two,
-    and `block` is the shape those broadcast to. `result` is the order of axes in the result: an axis of `source`, `_BLOCK`
-    for the axes of the block, None for a new one.
+    and `block` is the shape those broadcast to. `result` is the order of axes in the result: an axis of `source`,
+    `_BLOCK` for the axes of the block, None for a new one.
     """
 
     __slots__ = ("source", "entries", "picked", "block", "result")
@@ -58,28 +58,37 @@ class Indexing:
         self.picked: list[int] = []
         self.result: list[Any] = []
         lengths: list[int] = []
-        places: list[int] = []
+        places: list[int] = []  # where in the index the picked axes stand
+        before = 0
         fancy = False
-        items = list(_items(index, shape, check))
-        for k, (item, length) in enumerate(items):
+        for place, item, length in _items(index, shape, check):
             if item is None:
                 self.result.append(None)
                 continue
-            axis = len(lengths)
+            if item.__class__ is tuple:
+                self.result.append(len(lengths))
+            else:
+                before = before if places else len(self.result)
+                self.picked.append(len(lengths))
+                places.append(place)
+                fancy = fancy or item.__class__ is not int
             lengths.append(length)
             self.entries.append(item)
-            if item.__class__ is tuple:
-                self.result.append(axis)
-            else:
-                self.picked.append(axis)
-                places.append(k)
-                fancy = fancy or item.__class__ is not int
         self.source = tuple(lengths)
         self.block = _block([self.entries[a] for a in self.picked]) if fancy else ()
         if fancy:
-            together = places[-1] - places[0] == len(places) - 1
-            before = sum(item is None or item.__class__ is tuple for item, _ in items[: places[0]])
+            together = places[-1] - places[0] == len(set(places)) - 1
             self.result.insert(before if together else 0, _BLOCK)
+            if check and 0 in self.shape():
+                self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        """Raise IndexError for an index out of bounds, where no element is read that would show it."""
+        for a in self.picked:
+            rows, n = known(self.entries[a]), self.source[a]
+            if rows is not None and rows.size and 0 not in self.block:
+                _checked(int(rows.max()), a, n)
+                _checked(int(rows.min()), a, n)
 
     def length(self, axis: int) -> int:
         """Return how many elements a slice takes along an axis."""
@@ -120,8 +129,10 @@ def stacked(rows: Sequence[Any]) -> Any:
     return rows[0] if len(rows) == 1 else s.concatenate(*rows, axis=0)
 
 
-def _items(index: Any, shape: tuple[int, ...], check: bool) -> Iterator[tuple[Any, int]]:
-    """Give an index as (item, axis length): None, (start, stop, step), int or array of ints, for every axis of `shape`.
+def _items(index: Any, shape: tuple[int, ...], check: bool) -> Iterator[tuple[int, Any, int]]:
+    """Give an index as (place in it, item, axis length), for every axis of `shape` and new one.
+
+    An item is None (a new axis), a (start, stop, step), an int or an array of ints.
 
     Masks become arrays of ints; a 0-d bool indexes an axis of length 1 that is put in for it. Ints out of bounds raise
     IndexError, unless `check` is False: then ints are given as 0-d arrays, for a mode to deal with.
@@ -137,22 +148,22 @@ def _items(index: Any, shape: tuple[int, ...], check: bool) -> Iterator[tuple[An
         raw.append(Ellipsis)
         uses.append(0)
     axis = 0
-    for item, used in zip(raw, uses):
+    for place, (item, used) in enumerate(zip(raw, uses)):
         if item is None:
-            yield None, 1
+            yield place, None, 1
         elif item is Ellipsis:
-            yield from [((0, n, 1), n) for n in shape[axis : axis + missing]]
+            yield from [(place, (0, n, 1), n) for n in shape[axis : axis + missing]]
             axis += missing
         elif isinstance(item, slice):
-            yield _normal_slice(item, shape[axis]), shape[axis]
+            yield place, _normal_slice(item, shape[axis]), shape[axis]
         elif item.__class__ is int:
-            yield _checked(item, axis, shape[axis]) if check else np.asarray(item), shape[axis]
+            yield place, _checked(item, axis, shape[axis]) if check else np.asarray(item), shape[axis]
         elif item.dtype.kind != "b":
-            yield item, shape[axis]
+            yield place, item, shape[axis]
         elif item.ndim == 0:
-            yield np.zeros(int(known(item)), np.intp), 1
+            yield place, np.zeros(int(known(item)), np.intp), 1
         else:
-            yield from zip(_mask(item, shape, axis), shape[axis:])
+            yield from [(place, row, n) for row, n in zip(_mask(item, shape, axis), shape[axis:])]
         axis += used
 
 
@@ -204,7 +215,7 @@ def _checked(i: int, axis: int, n: int) -> int:
 def _mask(mask: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     """Return the index arrays a mask means."""
     for k, (m, n) in enumerate(zip(mask.shape, shape[axis:])):
-        if m != n:
+        if m != n and m:  # NumPy lets an empty mask pass
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + k}; size of axis is {n} but size of "
                 f"corresponding boolean axis is {m}"

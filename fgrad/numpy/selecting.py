@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.core import Tracer, state
+from fgrad.core import state
 from fgrad.numpy.arguments import (
     as_array,
     cast,

@@ -59,7 +59,7 @@ SQ = floats(3, 3)
 P = floats(2, 3, low=0.1, high=0.9)  # within (0, 1)
 UP = np.array([0.3, 1.1, 1.9, 3.2])  # ascending
 S = np.array(0.7)
-I = np.array([[3, -1, 2], [0, 5, 4]])
+I = np.array([[3, -1, 2], [0, 5, 4]])  # noqa: E741
 J = np.array([[1, 2, -3], [4, 3, 2]])
 B = np.array([[True, False, True], [False, False, True]])
 C = floats(2, 3) + 1j * floats(2, 3)

@@ -4,9 +4,10 @@ The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has Num
 flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
 """
 
-from fgrad import errors, lax, ops, random, tree
+from fgrad import errors, kernels, lax, ops, random, tree
 from fgrad.check import check_grads
 from fgrad.core import Array
+from fgrad.kernel_op import kernel_op
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from fgrad.transforms.custom import custom_gradient, custom_jvp, custom_vjp
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
@@ -43,6 +44,8 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "kernel_op",
+    "kernels",
     "lax",
     "numpy",
     "linear_transpose",

@@ -292,3 +292,15 @@ def _(draw, rng, smooth):
 def _(draw, rng, smooth):
     key = keys(draw, rng)
     return (key, a.values(rng, (*key.shape[:-1], *draw(a.shapes)), "uint32")), {}
+
+
+# ------------------------------------------------------------------------------------------ beside hand-written kernels
+
+
+@strategy("cross_entropy")
+def _(draw, rng, smooth):
+    rows, columns = draw(st.sampled_from([(1, 1), (3, 4), (0, 2), (2, 7)]))
+    labels = rng.integers(0, columns, rows)
+    labels[rng.random(rows) < 0.2] = -100
+    logits = some(draw, rng, (rows, columns), smooth, a.FLOATS)
+    return (logits, labels), {"ignore_index": -100, "label_smoothing": draw(st.sampled_from((0.0, 0.1)))}

@@ -23,6 +23,8 @@ FLOORS = {
     "fgrad.numpy": 4,
     "fgrad.lax": 4,
     "fgrad.random": 4,
+    "fgrad.kernel_op": 4,
+    "fgrad.kernels": 4,
     "fgrad.scipy": 4,
     "fgrad.nn": 4,
     "fgrad.check": 4,

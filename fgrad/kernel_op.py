@@ -1,0 +1,198 @@
+"""A differentiable operation made of a forward and a backward kernel, with a reference in ordinary functions.
+
+What transforms make of it: reverse mode runs the backward kernel; forward mode and higher derivatives are those of the
+reference; `vmap` runs the kernels once per example; `jit` and eager calls run the forward kernel. How kernels are
+launched is theirs to know: here they are functions of arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fgrad.core import Params, Primitive
+from fgrad.kinds import Plan
+from fgrad.numpy.arguments import as_array
+from fgrad.ops.shape import stop_gradient
+from fgrad.transforms.linearize import vjp
+from fgrad.transforms.programs import type_by_tracing
+from fgrad.transforms.vmap import one_by_one
+
+
+class KernelOp:
+    """A function of arrays that has kernels for its value and its gradient. Made by `kernel_op`."""
+
+    def __init__(self, forward: Primitive, backward: Primitive, reference: Callable[..., Any], defaults: Params):
+        self.forward = forward
+        self.backward = backward
+        self.reference = reference
+        self._defaults = defaults
+        self.__name__ = forward.name
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        names = self.forward.inputs
+        if len(args) != len(names):
+            raise TypeError(f"{self.__name__}: expected the arrays {', '.join(names)}, got {len(args)} of them")
+        unknown = options.keys() - self._defaults.keys()
+        if unknown:
+            raise TypeError(f"{self.__name__}: no option is called {', '.join(sorted(unknown))}")
+        out = self.forward(*[as_array(x) for x in args], **{**self._defaults, **options})
+        return out[0] if self.forward.multiple else out
+
+    def __repr__(self) -> str:
+        return f"<kernel op {self.__name__}({', '.join(self.forward.inputs)})>"
+
+
+def kernel_op(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    reference: Callable[..., Any],
+    *,
+    name: str | None = None,
+    outputs: Sequence[str] = ("out",),
+    wrt: Sequence[int] = (0,),
+) -> KernelOp:
+    """Return a differentiable function made of a pair of kernels.
+
+    Args:
+        forward: `forward(*arrays, **options)` launches the forward kernel on NumPy arrays and returns new arrays, one
+            for each name in `outputs`. Its positional parameters name the inputs; its keyword-only parameters are the
+            options, hashable and with defaults.
+        backward: `backward(ct, …, **options)` launches the backward kernel: `ct` is the cotangent of the first output,
+            the further parameters ask by name for inputs and outputs. Returns the cotangents of the inputs in
+            `wrt`: an array, or a tuple if there are several.
+        reference: computes what `forward` does, in functions that can be differentiated.
+        name: how messages and Programs call it; the name of `forward` if None.
+        outputs: the names of what `forward` returns. The first is the result; the others are kept for `backward` alone.
+        wrt: which inputs have derivatives.
+
+    Returns:
+        A function with the parameters of `forward` that returns the first output. Inputs are kept until the
+        gradient is computed, for second derivatives.
+
+    Raises:
+        TypeError: `backward` asks for what is neither input nor output; or, when it is differentiated, an input is that
+            is not in `wrt`.
+
+    Example:
+        >>> import numpy as np, fgrad
+        >>> double = fgrad.kernel_op(lambda x: 2 * x, lambda ct: 2 * ct, lambda x: x + x, name="double")
+        >>> fgrad.grad(lambda x: double(x).sum())(np.arange(3.0))
+        array([2., 2., 2.])
+    """
+    name = name or forward.__name__
+    inputs, defaults = _parameters(forward, name)
+    wanted, _ = _parameters(backward, name)
+    unknown = set(wanted[1:]) - {*inputs, *outputs}
+    if wanted[:1] != ("ct",) or unknown:
+        raise TypeError(
+            f"{name}: the parameters of backward must be ct and then names of inputs ({', '.join(inputs)}) or outputs "
+            f"({', '.join(outputs)}), got {', '.join(wanted)}"
+        )
+    kept = tuple(k for k, output in enumerate(outputs) if output in wanted)
+    pull = _backward_primitive(name, backward, reference, inputs, [outputs[k] for k in kept], tuple(wrt))
+    prim = Primitive(
+        name,
+        "composite",
+        forward,
+        functools.partial(_forward_type, reference),
+        inputs=inputs,
+        outputs=tuple(outputs),
+        make_plan=functools.partial(_plan, pull, kept, tuple(wrt)),
+        definition=functools.partial(_result_of, reference),
+    )
+    prim.batch = functools.partial(_each_example, prim)
+    return KernelOp(prim, pull, reference, defaults)
+
+
+def _parameters(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], Params]:
+    """Return the names of a kernel function's arrays, and its options with their defaults."""
+    arrays, options = [], {}
+    for p in inspect.signature(function).parameters.values():
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty:
+            arrays.append(p.name)
+        elif p.kind is p.KEYWORD_ONLY and p.default is not p.empty:
+            options[p.name] = p.default
+        else:
+            raise TypeError(
+                f"{name}: parameters of kernel functions must be arrays by position, without defaults, or options by "
+                f"keyword alone, with defaults; got {p}"
+            )
+    return tuple(arrays), options
+
+
+def _result_of(reference: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """Return what the reference does; only the result has a derivative, what is kept for `backward` has none."""
+    out = reference(*args, **params)
+    return (out[0], *[stop_gradient(x) for x in out[1:]]) if isinstance(out, tuple) else out
+
+
+def _forward_type(reference: Callable[..., Any], *types: Any, **params: Any) -> Any:
+    return type_by_tracing(reference, types, params)
+
+
+def _each_example(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
+    return one_by_one(prim, args, axes, size, params), 0
+
+
+def _plan(
+    pull: Primitive, kept: Sequence[int], wrt: tuple[int, ...], prim: Primitive, mask: int, forward: bool
+) -> Plan:
+    """Return what an application keeps, and how its cotangent is pulled back: by one run of the backward kernel."""
+    active = tuple(i for i in range(len(prim.inputs)) if mask >> i & 1)
+    missing = [prim.inputs[i] for i in active if i not in wrt]
+    if missing:
+        raise TypeError(
+            f"{prim.name} has no derivative by its input {missing[0]}: its backward kernel gives none (wrt)"
+        )
+    places = [wrt.index(i) for i in active]
+
+    def pull_back(saved: Any, types: Any, params: Params, ct: Any) -> Any:
+        cts = pull(ct[0] if prim.multiple else ct, *saved, **params)
+        return [cts[k] for k in places]
+
+    saves = (*range(len(prim.inputs)), *[~k for k in kept])
+    return Plan(prim, active, saves, (), pull_back, None)
+
+
+def _backward_primitive(
+    name: str,
+    backward: Callable[..., Any],
+    reference: Callable[..., Any],
+    inputs: tuple[str, ...],
+    kept: Sequence[str],
+    wrt: tuple[int, ...],
+) -> Primitive:
+    """Return the primitive (ct, *inputs, *kept outputs) -> cotangents; its own derivative is found in the reference."""
+    names = ("ct", *inputs, *kept)
+    wanted, _ = _parameters(backward, name)
+
+    def run(*args: Any, **params: Any) -> Any:
+        given = dict(zip(names, args, strict=True))
+        cts = backward(*[given[n] for n in wanted], **params)
+        return cts if isinstance(cts, tuple) else (cts,)
+
+    def definition(ct: Any, *args: Any, **params: Any) -> Any:
+        def result(*active: Any) -> Any:
+            xs = list(args[: len(inputs)])
+            for i, x in zip(wrt, active, strict=True):
+                xs[i] = x
+            out = reference(*xs, **params)
+            return out[0] if isinstance(out, tuple) else out
+
+        return vjp(result, *[args[i] for i in wrt])[1](ct)
+
+    prim = Primitive(
+        f"{name}_backward",
+        "composite",
+        run,
+        lambda ct, *types, **params: tuple([types[i].strong() for i in wrt]),
+        inputs=names,
+        outputs=tuple(f"d{inputs[i]}" for i in wrt),
+        definition=definition,
+        multiple=True,
+    )
+    prim.batch = functools.partial(_each_example, prim)
+    return prim

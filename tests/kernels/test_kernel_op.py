@@ -1,0 +1,132 @@
+"""`kernel_op` on kernels that are NumPy functions: what runs when, and what is refused. No Triton is needed."""
+
+import numpy as np
+import pytest
+
+import fgrad
+from fgrad.check import LAWS, check_grads, check_push
+
+
+class Scaled:
+    """y = x * w and the norm of each row, with kernels that count their launches."""
+
+    def __init__(self):
+        self.launches = {"forward": 0, "backward": 0}
+        self.op = fgrad.kernel_op(
+            self.forward, self.backward, self.reference, name="scaled", outputs=("y", "norms"), wrt=(0, 1)
+        )
+
+    def forward(self, x, w, *, power=2):
+        self.launches["forward"] += 1
+        return (x * w) ** power, np.sqrt((x**2).sum(-1))
+
+    def backward(self, ct, x, w, norms, *, power=2):
+        self.launches["backward"] += 1
+        np.testing.assert_array_equal(norms, np.sqrt((x**2).sum(-1)))
+        inner = ct * power * (x * w) ** (power - 1)
+        return inner * w, (inner * x).sum(0)
+
+    def reference(self, x, w, *, power):
+        return (x * w) ** power, np.sqrt((x**2).sum(-1))
+
+
+@pytest.fixture
+def scaled():
+    return Scaled()
+
+
+X, W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1.0, -1.0, 2.0])
+
+
+def test_value_and_gradient_are_the_kernels(scaled):
+    value, (dx, dw) = fgrad.value_and_grad(lambda x, w: scaled.op(x, w).sum(), (0, 1))(X, W)
+    assert scaled.launches == {"forward": 1, "backward": 1}
+    assert value == ((X * W) ** 2).sum()
+    np.testing.assert_allclose(dx, 2 * X * W**2)
+    np.testing.assert_allclose(dw, (2 * X**2 * W).sum(0))
+
+
+def test_gradient_of_one_input(scaled):
+    np.testing.assert_allclose(fgrad.grad(lambda w: scaled.op(X, w).sum())(W), (2 * X**2 * W).sum(0))
+
+
+def test_options(scaled):
+    np.testing.assert_allclose(scaled.op(X, W, power=3), (X * W) ** 3)
+    check_grads(lambda x, w: scaled.op(x, w, power=3), (X, W), order=2)
+
+
+def test_jit_launches_the_kernels(scaled):
+    f = fgrad.jit(fgrad.grad(lambda x: scaled.op(x, W).sum()))
+    for _ in range(3):
+        np.testing.assert_allclose(f(X), 2 * X * W**2)
+    assert scaled.launches == {"forward": 3, "backward": 3}
+
+
+def test_vmap_launches_once_per_example(scaled):
+    xs = np.stack([X, 2 * X, 3 * X])
+    out = fgrad.vmap(scaled.op, (0, None))(xs, W)
+    assert scaled.launches["forward"] == 3
+    np.testing.assert_allclose(out, (xs * W) ** 2)
+    grads = fgrad.vmap(fgrad.grad(lambda x: scaled.op(x, W).sum()))(xs)
+    np.testing.assert_allclose(grads, 2 * xs * W**2)
+
+
+def test_laws_hold(scaled):
+    for law in LAWS.values():
+        if (
+            law.applies(scaled.op.forward) and law.check is not check_push
+        ):  # what is kept for backward is no output to differentiate
+            law.check(scaled.op.forward, X, W, power=2)
+    check_grads(scaled.op, (X, W), order=2)
+
+
+def test_higher_derivatives_are_those_of_the_reference(scaled):
+    hessian = fgrad.hessian(lambda w: scaled.op(X, w).sum())(W)
+    np.testing.assert_allclose(hessian, np.diag((2 * X**2).sum(0)))
+
+
+def test_forward_mode_is_that_of_the_reference(scaled):
+    out, t = fgrad.jvp(lambda x: scaled.op(x, W), (X,), (np.ones_like(X),))
+    np.testing.assert_allclose(out, (X * W) ** 2)
+    np.testing.assert_allclose(t, 2 * X * W**2)
+
+
+def test_a_single_output():
+    op = fgrad.kernel_op(lambda x: np.exp(x), lambda ct, out: ct * out, np.exp, name="exponential")
+    assert repr(op) == "<kernel op exponential(x)>"
+    np.testing.assert_allclose(fgrad.grad(lambda x: op(x).sum())(W), np.exp(W))
+    np.testing.assert_allclose(fgrad.hessian(lambda x: op(x).sum())(W), np.diag(np.exp(W)))
+
+
+def test_lists_are_arrays():
+    op = fgrad.kernel_op(lambda x: 2 * x, lambda ct: 2 * ct, lambda x: 2 * x, name="double")
+    np.testing.assert_array_equal(op([1.0, 2.0]), [2.0, 4.0])
+
+
+def test_an_input_without_a_derivative_is_refused():
+    op = fgrad.kernel_op(lambda x, w: x * w, lambda ct, w: ct * w, lambda x, w: x * w, name="times")
+    assert fgrad.grad(lambda x: op(x, 3.0))(2.0) == 3
+    with pytest.raises(TypeError, match="times has no derivative by its input w"):
+        fgrad.grad(lambda w: op(2.0, w))(3.0)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "said"),
+    [
+        (lambda x: x, lambda ct, y: ct, r"must be ct and then names of inputs \(x\) or outputs \(out\), got ct, y"),
+        (lambda x: x, lambda x: x, "got x"),
+        (lambda x, scale=2: x, lambda ct: ct, "options by keyword alone, with defaults; got scale=2"),
+        (lambda *xs: xs, lambda ct: ct, r"got \*xs"),
+        (lambda x, *, scale: x, lambda ct: ct, "got scale"),
+    ],
+)
+def test_declarations_that_are_refused(forward, backward, said):
+    with pytest.raises(TypeError, match=said):
+        fgrad.kernel_op(forward, backward, lambda x: x, name="mine")
+
+
+def test_calls_that_are_refused(scaled):
+    with pytest.raises(TypeError, match="scaled: expected the arrays x, w, got 1 of them"):
+        scaled.op(X)
+    with pytest.raises(TypeError, match="scaled: no option is called scale"):
+        scaled.op(X, W, scale=2)

@@ -1,0 +1,1 @@
+"""One model, written three ways: pure functions, tensors that record themselves, and a loss by Triton kernels."""

@@ -4,7 +4,7 @@ The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has Num
 flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
 """
 
-from fgrad import errors, kernels, lax, ops, random, tree
+from fgrad import errors, kernels, lax, nn, numpy, ops, random, tree
 from fgrad.check import check_grads
 from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
@@ -47,6 +47,7 @@ __all__ = [
     "kernel_op",
     "kernels",
     "lax",
+    "nn",
     "numpy",
     "linear_transpose",
     "linearize",

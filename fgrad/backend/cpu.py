@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.backend import emit
+from fgrad.backend.blas import FEW_FLOPS, one_thread
 from fgrad.backend.memory import Arena, Block
 from fgrad.backend.regions import Region, find_region, run_tiles
 from fgrad.backend.scalar import scalar_source
@@ -268,7 +269,8 @@ class Compiled:
         def compute(*args: Any) -> list[Any]:
             early = before.compute(*args)
             known = [*args, *early]
-            results = run_tiles(region, kernel, [known[k] for k in picks])
+            with one_thread:
+                results = run_tiles(region, kernel, [known[k] for k in picks])
             return after.compute(*args, *early[:shared], *results)
 
         self.compute = compute
@@ -282,10 +284,14 @@ class Compiled:
         constants, lines = generator.constants, generator.lines
         views = [v.name for v in self.layout.views]
         quiet = any(eq.prim.name in _RISKY for eq in self.program.equations)
-        body = lines
+        contexts = []
         if quiet:
             constants["errstate"] = np.errstate
-            body = ["with errstate(all='ignore'):", *["    " + line for line in lines]]
+            contexts.append("errstate(all='ignore')")
+        if self.modes is None and wants_one_thread(self.program):
+            constants["one_thread"] = one_thread
+            contexts.append("one_thread")
+        body = [f"with {', '.join(contexts)}:", *["    " + line for line in lines]] if contexts else lines
         targets = [f"o{k}" for k in range(len(self.modes or ()))]
         arguments = ", ".join([*[f"x{k}" for k in range(len(self.program.inputs))], *targets])
         inner = [f"def run({arguments}):", *["    " + line for line in body], "return run"]
@@ -330,6 +336,16 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {self.label}: {len(self.program.equations)} equations, {sum(self.layout.sizes)} bytes>"
+
+
+def wants_one_thread(program: Program) -> bool:
+    """Return whether a Program has products, and only such that are too small for several BLAS threads."""
+    flops = [
+        2 * eq.outputs[0].type.size * math.prod([eq.inputs[0].type.shape[a] for a in eq.params["contract"][0]])
+        for eq in program.equations
+        if eq.prim.name == "dot_general"
+    ]
+    return bool(flops) and max(flops) < FEW_FLOPS
 
 
 def compile_program(program: Program, fast_math: bool = False) -> Compiled:

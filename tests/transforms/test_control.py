@@ -168,7 +168,9 @@ def test_disable_jit_runs_bodies_in_python():
 
 def test_residuals_that_do_not_change_are_not_stacked():
     w = np.ones((50, 50))
-    program = fgrad.make_ir(fgrad.grad(lambda w: lax.scan(lambda c, x: (np.tanh(w @ c), None), w[0], None, length=9)[0].sum()))(w)
+    program = fgrad.make_ir(
+        fgrad.grad(lambda w: lax.scan(lambda c, x: (np.tanh(w @ c), None), w[0], None, length=9)[0].sum())
+    )(w)
     forward = next(eq for eq in program.equations if eq.prim.name == "scan")
     stacked = [v.type.shape for v in forward.outputs if v.type.shape[:1] == (9,)]
     assert stacked and all(np.prod(shape) <= 9 * 50 for shape in stacked)

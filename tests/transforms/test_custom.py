@@ -101,7 +101,10 @@ def test_residuals_may_be_anything():
     def f(x):
         return x * 2
 
-    f.defvjp(lambda x: (x * 2, {"name": "tag", "x": x, "n": 3}), lambda res, ct: [ct * res["n"]] if res["name"] == "tag" else 0)
+    f.defvjp(
+        lambda x: (x * 2, {"name": "tag", "x": x, "n": 3}),
+        lambda res, ct: [ct * res["n"]] if res["name"] == "tag" else 0,
+    )
     assert fgrad.grad(f)(1.0) == 3.0
     assert fgrad.jit(fgrad.grad(f))(1.0) == 3.0
 

@@ -1,0 +1,73 @@
+"""How many threads BLAS may use while a plan runs.
+
+OpenBLAS with several threads is slower than with one on small products. The setting belongs to the whole process, so
+plans that want one thread are counted under a lock: the first sets it, the last out restores it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+FEW_FLOPS = 2**27
+"""Products of fewer floating-point operations than this are faster on one thread."""
+
+
+class _Blas:
+    """The library's own setter and getter, looked up once; absent if NumPy came with another BLAS."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.before = 0
+        self.set: Callable[[int], Any] | None = None
+        self.get: Callable[[], int] | None = None
+        self.looked = False
+
+    def look(self) -> None:
+        """Find the functions in the library that NumPy has loaded."""
+        self.looked = True
+        folder = os.path.join(os.path.dirname(os.path.dirname(np.__file__)), "numpy.libs")
+        for path in glob.glob(os.path.join(folder, "*openblas*")):
+            try:
+                library = ctypes.CDLL(path)
+            except OSError:
+                continue
+            for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):
+                setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+                getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+                if setter is not None and getter is not None:
+                    self.set, self.get = setter, getter
+                    return
+
+
+_blas = _Blas()
+
+
+class OneThread:
+    """Context manager: BLAS uses one thread while any plan is inside."""
+
+    def __enter__(self) -> None:
+        with _blas.lock:
+            if not _blas.looked:
+                _blas.look()
+            _blas.users += 1
+            if _blas.users == 1 and _blas.set is not None and _blas.get is not None:
+                _blas.before = _blas.get()
+                if _blas.before != 1:
+                    _blas.set(1)
+
+    def __exit__(self, *exc: object) -> None:
+        with _blas.lock:
+            _blas.users -= 1
+            if _blas.users == 0 and _blas.set is not None and _blas.before != 1:
+                _blas.set(_blas.before)
+
+
+one_thread = OneThread()

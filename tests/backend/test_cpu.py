@@ -1,0 +1,278 @@
+"""Generated CPU code equals the Program it comes from: values, freshness, threads, special values, tiles."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad.backend import blas, memory, regions
+from fgrad.backend.cpu import Compiled
+
+RNG = np.random.default_rng(0)
+
+
+def compiled(f, *args):
+    return Compiled(fgrad.make_ir(f)(*args))
+
+
+# ------------------------------------------------------------------------------------------------ random Programs
+
+UNARY = [
+    fnp.tanh,
+    fnp.sin,
+    fnp.exp,
+    fnp.abs,
+    fnp.negative,
+    fnp.square,
+    fgrad.nn.sigmoid,
+    fgrad.nn.softplus,
+    fgrad.nn.relu,
+]
+BINARY = [fnp.add, fnp.subtract, fnp.multiply, fnp.maximum, fnp.minimum, lambda x, y: x / (1 + y * y), fnp.logaddexp]
+SHAPING = [
+    lambda x: x - fnp.mean(x, axis=-1, keepdims=True),
+    lambda x: x * fnp.sum(x, axis=0),
+    lambda x: fgrad.nn.softmax(x, axis=-1),
+    lambda x: fnp.concatenate([x[:, 1:], x[:, :1]], axis=1),
+    lambda x: (x.T @ x) @ x.T if x.shape[0] == x.shape[1] else x @ (x.T @ x),
+    lambda x: fnp.where(x > 0, x, 0.0),
+    lambda x: fnp.at(x)[0].add(1.0),
+    lambda x: fnp.clip(x, -1.0, 1.0),
+    lambda x: x**3,
+    lambda x: x.reshape(-1).reshape(x.shape),
+]
+
+
+@st.composite
+def programs(draw):
+    """Return a random function of two matrices."""
+    steps = draw(
+        st.lists(
+            st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 5), st.integers(0, 5)),
+            min_size=1,
+            max_size=8,
+        )
+    )
+
+    def f(x, y):
+        values = [x, y]
+        for kind, which, i, j in steps:
+            a, b = values[i % len(values)], values[j % len(values)]
+            if kind == 0:
+                values.append(UNARY[which % len(UNARY)](fnp.tanh(a)))
+            elif kind == 1:
+                values.append(BINARY[which % len(BINARY)](a, b))
+            else:
+                values.append(SHAPING[which % len(SHAPING)](fnp.tanh(a)))
+        return values[-1], fnp.sum(values[-1] * values[len(values) // 2])
+
+    return f
+
+
+@given(programs(), st.sampled_from([(3, 4), (1, 5), (4, 4)]), st.sampled_from([np.float64, np.float32]))
+def test_random_programs(f, shape, dtype):
+    x, y = (RNG.normal(size=shape).astype(dtype) for _ in range(2))
+    rtol = 1e-12 if dtype == np.float64 else 2e-4
+    for got, want in zip(fgrad.jit(f)(x, y), f(x, y), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+    loss = lambda x, y: f(x, y)[1]  # noqa: E731
+    got, want = fgrad.jit(fgrad.grad(loss))(x, y), fgrad.grad(loss)(x, y)
+    np.testing.assert_allclose(got, want, rtol=rtol * 10, atol=rtol * 10)
+
+
+@given(programs(), st.sampled_from([(7, 4), (16, 3)]))
+def test_random_programs_in_tiles(f, shape):
+    x, y = (RNG.normal(size=shape) for _ in range(2))
+    program = fgrad.make_ir(fgrad.value_and_grad(lambda x, y: f(x, y)[1]))(x, y)
+    want = program.compute(x, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regions, "SMALLEST", 1)
+        patch.setattr(regions, "TILE", 9)
+        got = Compiled(program).compute(x, y)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------------------- numbers
+
+
+def number_chain(x):
+    y = fnp.exp(x) / x - fnp.log(x) + fnp.sqrt(x)
+    return fnp.where(y > 1.0, fnp.sin(y) * y**2.5, fnp.tanh(y) / (x - 2.0))
+
+
+@pytest.mark.parametrize("x", [0.5, 2.0, 0.0, -0.0, -1.0, 1e3, 1e308, np.inf, -np.inf, np.nan])
+def test_numbers_give_inf_and_nan_as_numpy_does(x):
+    c = compiled(number_chain, x)
+    assert "math." in c.source
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(c.compute(x)[0], number_chain(np.float64(x)), rtol=1e-14)
+        np.testing.assert_allclose(c.compute(np.float64(x))[0], number_chain(np.float64(x)), rtol=1e-14)
+
+
+def test_integers_and_float32_numbers_keep_their_types():
+    f = fgrad.jit(lambda x: x * x + 1)
+    assert f(3).dtype == np.int64 and f(np.float32(3)).dtype == np.float32
+    with np.errstate(over="ignore"):
+        assert f(np.int8(100)) == np.int8(100) * np.int8(100) + 1
+
+
+# ----------------------------------------------------------------------------------------------- memory and threads
+
+
+def network(w, x):
+    h = fnp.tanh(x @ w)
+    return fnp.sum(fnp.where(h > 0, h, 0.1 * h) @ w.T, axis=1), h
+
+
+def test_arena_never_shows_through(monkeypatch):
+    """Whatever is in the arena before a call, results are the same and share no memory with it or with each other."""
+    w, x = RNG.normal(size=(4, 4)), RNG.normal(size=(3, 4))
+    want = network(w, x)
+    build = memory.Layout.build
+
+    def poisoned(self):
+        arrays = build(self)
+        for a in arrays:
+            a.view(np.uint8).fill(255) if a.flags.c_contiguous and a.size else None
+        return arrays
+
+    monkeypatch.setattr(memory.Layout, "build", poisoned)
+    c = compiled(network, w, x)
+    first = c.compute(w, x)
+    kept = [a.copy() for a in first]
+    second = c.compute(w * 2, x)
+    for a, b, k, v in zip(first, second, kept, want, strict=True):
+        np.testing.assert_array_equal(a, k)
+        np.testing.assert_allclose(a, v, rtol=1e-12)
+        assert not np.shares_memory(a, b) and not np.shares_memory(a, w) and a.flags.owndata and a.flags.writeable
+
+
+def test_values_that_die_give_their_block_away():
+    c = compiled(lambda x: fnp.sum(fnp.sin(fnp.sin(fnp.sin(fnp.sin(x))))), np.ones(1000))
+    assert sum(c.layout.sizes) == 8064 or sum(c.layout.sizes) == 8000
+
+
+def test_two_threads_in_one_function():
+    f = fgrad.jit(fgrad.value_and_grad(lambda w, x: network(w, x)[0].sum()))
+    w, xs = RNG.normal(size=(4, 4)), RNG.normal(size=(8, 3, 4))
+    want = [f(w, x) for x in xs]
+    failures = []
+
+    def work(k):
+        for _ in range(100):
+            value, gradient = f(w, xs[k])
+            if value != want[k][0] or (gradient != want[k][1]).any():
+                failures.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_nothing_grows_over_many_calls():
+    f = fgrad.jit(lambda x, s: fnp.sum(fnp.tanh(x) * s))
+    x = np.ones(8)
+    for k in range(100):
+        f(x, float(k))
+    gc.collect()
+    before = len(gc.get_objects())
+    for k in range(10_000):
+        f(x, float(k))
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50
+    assert f.cache_info().currsize == 1
+
+
+def test_signatures_are_bounded(monkeypatch):
+    import fgrad.transforms.jit as module
+
+    monkeypatch.setattr(module, "CACHE_SIZE", 10)
+    f = fgrad.jit(lambda x: x + 1)
+    for n in range(50):
+        assert f(np.zeros(n)).shape == (n,)
+    assert f.cache_info().currsize == 10
+    assert f(np.zeros(3))[0] == 1
+
+
+def test_constants_die_with_the_function():
+    import weakref
+
+    class Array(np.ndarray):
+        pass
+
+    constant = np.ones(1000).view(Array)
+    alive = weakref.ref(constant)
+    f = fgrad.jit(lambda x: x * np.asarray(constant))
+    f(np.ones(1000))
+    del f, constant
+    gc.collect()
+    assert alive() is None
+
+
+# ------------------------------------------------------------------------------------------------------------ tiles
+
+
+@pytest.mark.parametrize("shape", [(200_003,), (700, 301), (3, 100, 701)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_of_large_arrays(shape, dtype):
+    x, b = RNG.normal(size=shape).astype(dtype), RNG.normal(size=shape[1:]).astype(dtype)
+
+    def f(x, b):
+        y = fnp.tanh(x * 2 + b)
+        z = y - fnp.mean(y, axis=-1, keepdims=True) if len(shape) > 1 else y
+        return fnp.sum(z * z), z, fnp.max(y), fnp.min(y), fnp.sum(z, axis=0)
+
+    jitted = fgrad.jit(f)
+    out = jitted(x, b)
+    rtol = 1e-12 if dtype == np.float64 else 1e-4
+    for got, want in zip(out, f(x, b), strict=True):
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * 100)
+        assert got.dtype == dtype and got.flags.owndata
+    gradient = fgrad.jit(fgrad.grad(lambda x: f(x, b)[0]))(x)
+    np.testing.assert_allclose(gradient, fgrad.grad(lambda x: f(x, b)[0])(x), rtol=rtol * 10, atol=rtol * 10)
+    again = jitted(x, b)
+    np.testing.assert_array_equal(again[0], out[0])  # sums do not depend on timing
+
+
+def test_regions_are_found_where_they_pay():
+    x = np.ones((600, 400))
+    region = regions.find_region(fgrad.make_ir(lambda x: fnp.sum(fnp.exp(fnp.sin(x) * x)))(x))
+    assert region is not None and region.rows == 600 and region.modes == ["add"] and not region.after.equations
+    assert regions.find_region(fgrad.make_ir(lambda x: fnp.exp(fnp.sin(x) * x))(x[:50])) is None
+
+
+# ------------------------------------------------------------------------------------------------------------- BLAS
+
+
+def test_blas_threads_are_restored():
+    blas._blas.look()
+    if blas._blas.get is None:
+        pytest.skip("NumPy's BLAS here has no thread setter")
+    before = blas._blas.get()
+    f = fgrad.jit(lambda x: (x @ x).sum())
+    f(np.ones((8, 8)))
+    assert blas._blas.get() == before
+    with pytest.raises(ZeroDivisionError), blas.one_thread:
+        with blas.one_thread:
+            assert blas._blas.get() == 1
+        assert blas._blas.get() == 1
+        raise ZeroDivisionError
+    assert blas._blas.get() == before
+
+
+def test_errors_in_generated_code_show_its_source():
+    c = compiled(lambda x: fnp.tanh(x) * 2, np.ones(3))
+    with pytest.raises(ValueError) as caught:
+        c.compute(np.ones(4))
+    lines = [str(entry.statement) for entry in caught.traceback]
+    assert any("b0" in line for line in lines)

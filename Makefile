@@ -14,13 +14,16 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-parity test-slow format hooks clean
+.PHONY: help demo bench check test test-parity test-slow format hooks clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.with-demo  ## Train on handwritten digits three ways and compare them
 	@$(VENV)/bin/python examples/digits.py
+
+bench: $(VENV)/.with-bench  ## Measure what gradients cost, beside the peers that are installed
+	@$(VENV)/bin/python benchmarks/eager.py
 
 check: $(VENV)/.with-dev  ## Format, lint, types, import floors and the fast tests (under a minute)
 	$(RUN) ruff format --check .

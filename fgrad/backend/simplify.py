@@ -293,7 +293,7 @@ def _real(eq: Equation) -> bool:
 
 
 def _logaddexp(r: _Rewriter, eq: Equation) -> Atom | None:
-    """Write log(exp(x) + exp(c)), for a finite number c, as max + log1p(exp(-|x - c|)), which NumPy does much faster."""
+    """Write log(exp(x) + exp(c)), for a finite number c, as max + log1p(exp(-|x - c|)): much faster in NumPy."""
     for i in (0, 1):
         number, x = r.value(eq.inputs[i]), eq.inputs[1 - i]
         if number is not None and np.isfinite(number) and x.type.dtype == eq.outputs[0].type.dtype and _is_f(x):

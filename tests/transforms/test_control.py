@@ -14,7 +14,7 @@ def same_under_all_transforms(f, reference, x, reverse=True):
     for wrap in (lambda g: g, fgrad.jit):
         np.testing.assert_allclose(wrap(f)(x), reference(x))
         np.testing.assert_allclose(wrap(fgrad.jacfwd(f))(x), fgrad.jacfwd(reference)(x))
-        out, push = fgrad.linearize(wrap(f), x)
+        _, push = fgrad.linearize(wrap(f), x)
         np.testing.assert_allclose(push(np.ones_like(x)), fgrad.jvp(reference, (x,), (np.ones_like(x),))[1])
         if reverse:
             np.testing.assert_allclose(wrap(fgrad.jacrev(f))(x), fgrad.jacrev(reference)(x))

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import Params, Primitive, Tracer
+from fgrad.core import Params, Primitive, Tracer, type_of
 from fgrad.kinds import zeros
 from fgrad.ops.control import call, cond, scan, while_loop
 from fgrad.ops.reduce import reduce_any
 from fgrad.program import Program, Trace, Var
 from fgrad.transforms.jvp import Forward
-from fgrad.transforms.linearize import Linearize, LinearTracer, Node, Step, private
+from fgrad.transforms.linearize import Linearize, LinearTracer, Node, Step, leaf, private
 from fgrad.transforms.programs import (
     Linearization,
     Mask,
@@ -27,7 +27,7 @@ from fgrad.transforms.programs import (
     prefixed,
     under,
 )
-from fgrad.transforms.transpose import Transpose
+from fgrad.transforms.transpose import TangentTracer, Transpose, is_zero, not_linear
 from fgrad.transforms.vmap import Batch, to_front
 
 
@@ -297,9 +297,38 @@ def _cond_batch(batch: Batch, args: Sequence[Any], params: Params) -> Any:
 
 @rule(cond, Transpose)
 def _cond_transpose(linear: Transpose, args: Sequence[Any], params: Params) -> Any:
-    if not is_known(args[0]):
-        linear.missing_rule(cond)
-    return tuple(params["branches"][int(args[0])].run(*args[1:]))
+    if is_known(args[0]):
+        return tuple(params["branches"][int(args[0])].run(*args[1:]))
+    traced = _traced(linear, args)
+    for branch in params["branches"]:
+        _check_linear(linear, branch, traced[1:])
+    return _as_derivative(linear, cond, args, params)
+
+
+def _traced(linear: Transpose, args: Sequence[Any]) -> Mask:
+    return tuple(x.__class__ is TangentTracer and x.interpreter is linear for x in args)
+
+
+def _check_linear(linear: Transpose, program: Program, mask: Mask) -> None:
+    """Raise TypeError unless a Program is linear in the inputs in `mask`."""
+    recorder = Trace(program.label)
+    recorder.parent = None
+    scratch = Transpose(linear.label, recorder, linear.clock)
+    inputs = [TangentTracer(scratch, t, leaf()) if m else recorder.input(t) for t, m in zip(program.in_types, mask)]
+    under(scratch, lambda: program.run(*inputs))
+
+
+def _as_derivative(linear: Transpose, prim: Primitive, args: Sequence[Any], params: Params) -> tuple[Any, ...]:
+    """Record a primitive that is linear in its traced inputs as its own derivative, at zero."""
+    tape = under(linear.parent, Linearize, linear.label, linear.forward)
+    tape.clock = linear.clock
+    mine = _traced(linear, args)
+    inputs = [LinearTracer(tape, zeros(x.kind), x.node) if m else x for x, m in zip(args, mine, strict=True)]
+    outs = under(tape, lambda: prim(*inputs, **params))
+    return tuple(
+        TangentTracer(linear, type_of(x), x.node) if x.__class__ is LinearTracer and x.interpreter is tape else x
+        for x in outs
+    )
 
 
 # --------------------------------------------------------------------------------------------------- scan
@@ -520,8 +549,13 @@ def _scan_batch(batch: Batch, args: Sequence[Any], params: Params) -> Any:
 
 @rule(scan, Transpose)
 def _scan_transpose(linear: Transpose, args: Sequence[Any], params: Params) -> Any:
-    """A scan that is linear in traced inputs: linear in carries and xs, with its other inputs known."""
-    raise TypeError(f"{linear.label}: transposing a scan that was not recorded by linearize is not supported")
+    body, n, k = params["body"], params["consts"], params["carries"]
+    traced = _traced(linear, args)
+    full = _carried(traced, n, k, lambda m: linearize_program(body, m, linear.forward).active)
+    _check_linear(linear, body, full)
+    if not all(is_zero(x) for x, m, f in zip(args, traced, full, strict=True) if f and not m):
+        raise not_linear(linear, scan)
+    return _as_derivative(linear, scan, args, params)
 
 
 # ----------------------------------------------------------------------------------------------- while_loop

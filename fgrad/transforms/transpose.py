@@ -77,13 +77,14 @@ class Transpose(Interpreter):
         """Raise TypeError unless `prim` is linear in the traced inputs, the others being as they are."""
         traced = {i for i in range(len(args)) if mask >> i & 1}
         if set(plan.active) != traced or prim.multiple or any(k < 0 or k in traced for k in plan.saves):
-            raise _not_linear(self, prim)
+            raise not_linear(self, prim)
         for i in _additive_inputs(prim, traced, len(args)):
-            if not _is_zero(args[i]):
-                raise _not_linear(self, prim)
+            if not is_zero(args[i]):
+                raise not_linear(self, prim)
 
 
-def _not_linear(interpreter: Interpreter, prim: Primitive) -> TypeError:
+def not_linear(interpreter: Interpreter, prim: Primitive) -> TypeError:
+    """Return the error for a function that is not linear in its traced inputs."""
     return TypeError(
         f"{interpreter.label}: the function is not linear in its traced inputs (at primitive '{prim.name}')"
     )
@@ -100,7 +101,8 @@ def _additive_inputs(prim: Primitive, traced: set[int], count: int) -> list[int]
     return []
 
 
-def _is_zero(x: Any) -> bool:
+def is_zero(x: Any) -> bool:
+    """Return whether a value is known to be zero."""
     return not isinstance(x, Tracer) and (np.asarray(x).dtype.kind == "V" or not np.any(x))
 
 
@@ -128,7 +130,7 @@ def transpose_many(fun: Callable[..., Any], kinds: Sequence[ArrayType], cts: Seq
         if x.__class__ is TangentTracer and x.interpreter is linear:
             have = found.get(x.node)
             found[x.node] = ct if have is None else have + ct
-        elif not _is_zero(x):
+        elif not is_zero(x):
             raise TypeError(f"{linear.label} has a non-zero output that does not depend on its arguments")
     pull_back(in_order(found), found)
     return [found[root] if root in found else zeros(kind) for root, kind in zip(roots, kinds, strict=True)]

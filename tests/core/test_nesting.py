@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fgrad
+import fgrad.numpy
 
 RNG = np.random.default_rng(0)
 B = RNG.uniform(-1, 1, (4, 3))
@@ -42,6 +43,25 @@ class Exponentials:
 
 def program(x):
     return (W * np.exp(B @ x)).sum(axis=1)
+
+
+def scanned(x):
+    """The program, one row of B after another."""
+    step = lambda total, row: (total + row[0] * np.exp(row[1] @ x), None)  # noqa: E731
+    return fgrad.lax.scan(step, np.zeros(3), (W.T, B))[0]
+
+
+def looped(x):
+    row = lambda k, a: fgrad.numpy.take(a, k, axis=0)  # noqa: E731
+    body = lambda k, total: total + row(k, W.T) * np.exp(row(k, B) @ x)  # noqa: E731
+    return fgrad.lax.fori_loop(0, 4, body, np.zeros(3))
+
+
+def branched(x):
+    return fgrad.lax.cond(x[0] < 10, program, lambda x: x * x, x)
+
+
+PROGRAMS = {"straight": program, "scan": scanned, "fori_loop": looped, "cond": branched}
 
 
 def total(f):
@@ -102,17 +122,18 @@ def apply(names, f, which):
     return functools.reduce(lambda g, name: TRANSFORMS[name][which](g), reversed(names), f)
 
 
-def check(names):
+def check(names, start=program):
     want = apply(names, Exponentials((W, 1.0)), 1)(X)
-    got = apply(names, program, 0)(X)
+    got = apply(names, start, 0)(X)
     assert isinstance(got, np.ndarray)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-12, err_msg=" of ".join(names))
 
 
+@pytest.mark.parametrize("start", PROGRAMS.values(), ids=PROGRAMS)
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_one(name):
-    check((name,))
+def test_one(name, start):
+    check((name,), start)
 
 
 @pytest.mark.parametrize("pair", list(itertools.product(TRANSFORMS, repeat=2)), ids=" of ".join)
@@ -121,7 +142,50 @@ def test_pair(pair):
 
 
 @pytest.mark.heavy
+@pytest.mark.parametrize("start", [scanned, looped, branched], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("pair", list(itertools.product(TRANSFORMS, repeat=2)), ids=" of ".join)
+def test_pair_on_control_flow(pair, start):
+    check(pair, start)
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("pair", list(itertools.product(TRANSFORMS, repeat=2)), ids=" of ".join)
 def test_triples(pair):
     for name in TRANSFORMS:
         check((*pair, name))
+
+
+def by_scan(step):
+    return lambda x: fgrad.lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        by_scan(lambda c: c * c),
+        by_scan(lambda c: c + 1.0),
+        lambda x: fgrad.lax.scan(lambda c, _: (c + x, None), np.ones(3), None, length=3)[0],
+        lambda x: fgrad.lax.cond(x.sum() < 0, lambda y: y, lambda y: 2 * y, x),
+    ],
+    ids="square affine offset predicate".split(),
+)
+def test_control_flow_that_is_not_linear_is_not_transposed(f):
+    with pytest.raises(TypeError, match="not linear|traced"):
+        fgrad.linear_transpose(f, X)(V)
+
+
+def test_every_branch_must_be_linear():
+    f = lambda p: fgrad.linear_transpose(lambda x: fgrad.lax.cond(p, lambda y: y, lambda y: y * y, x), X)(V)  # noqa: E731
+    np.testing.assert_allclose(f(True)[0], V)
+    with pytest.raises(TypeError, match="not linear"):
+        fgrad.jit(f)(True)
+
+
+def test_control_flow_that_is_linear_is_transposed():
+    f = by_scan(lambda c: 2.0 * c + c[::-1])
+    np.testing.assert_allclose(fgrad.linear_transpose(f, X)(V)[0], f(V))  # the step is symmetric
+    g = lambda p: fgrad.linear_transpose(  # noqa: E731
+        lambda x: fgrad.lax.cond(p, lambda y: 2 * y, lambda y: 3 * y[::-1], x), X
+    )(V)[0]
+    np.testing.assert_allclose(fgrad.jit(g)(False), 3 * V[::-1])
+    np.testing.assert_allclose(g(True), 2 * V)

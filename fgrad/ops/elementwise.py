@@ -36,9 +36,9 @@ def _weak(f, x):
 
 
 def _like(x, out):
-    """Return x in the dtype of `out`; a Python number too, if `out` is none."""
+    """Return x in the dtype of `out`, Python numbers included."""
     if out.__class__ in PYTHON_SCALARS:
-        return x
+        return out.__class__() + x
     if x.__class__ in PYTHON_SCALARS:
         return out.dtype.type(x)
     return x if x.dtype == out.dtype else x.astype(out.dtype)
@@ -216,6 +216,10 @@ def _power(x, y):
     return out
 
 
+def _is_complex(x):
+    return x.__class__ is complex or x.__class__ not in PYTHON_SCALARS and x.dtype.kind == "c"
+
+
 def _is_whole(y):
     """Return whether an exponent is a Python number or of integers, and so not differentiated itself."""
     return y.__class__ in PYTHON_SCALARS or y.dtype.kind in "biu"
@@ -237,7 +241,7 @@ def _less_one(x, y):
 
 def _real(x):
     """Return the real part of a number that is often real."""
-    return x.real if x.__class__ is complex or x.__class__ not in PYTHON_SCALARS and x.dtype.kind == "c" else x
+    return x.real if _is_complex(x) else x
 
 
 def _is_smooth(x, y):
@@ -260,7 +264,7 @@ sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out: 0.5 * t / out, gpu="tl.sqrt
 rsqrt = elementwise(
     "rsqrt", lambda x: 1 / np.sqrt(x), d=lambda out: -0.5 * out * out * out, gpu="tl.rsqrt(x)", doc="1 / sqrt(x)."
 )
-cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out: t / (3 * out * out), gpu="libdevice.cbrt(x)")
+cbrt = elementwise("cbrt", np.cbrt, d=lambda out: square(reciprocal(out)) / 3, gpu="libdevice.cbrt(x)")
 hypot = elementwise(
     "hypot",
     np.hypot,
@@ -306,7 +310,7 @@ softplus = elementwise(
 )
 log_sigmoid = elementwise(
     "log_sigmoid",
-    lambda x: -np.logaddexp(np.negative(x), 0),
+    lambda x: -np.logaddexp(np.multiply(x, -1.0), 0),
     d=lambda x: sigmoid(-x),
     gpu="tl.minimum(x, 0) - libdevice.log1p(tl.exp(-tl.abs(x)))",
     doc="log(sigmoid(x)).",
@@ -411,8 +415,15 @@ atan = elementwise("atan", np.arctan, d=lambda t, x: div(t, 1 + x * x), gpu="lib
 sinh = elementwise("sinh", np.sinh, d=lambda x: cosh(x), gpu="libdevice.sinh(x)")
 cosh = elementwise("cosh", np.cosh, d=lambda x: sinh(x), gpu="libdevice.cosh(x)")
 tanh = elementwise("tanh", np.tanh, d=lambda out: 1 - out * out, gpu="libdevice.tanh(x)")
-asinh = elementwise("asinh", np.arcsinh, d=lambda t, out: t / cosh(out), gpu="libdevice.asinh(x)")
-acosh = elementwise("acosh", np.arccosh, d=lambda t, out: t / sinh(out), gpu="libdevice.acosh(x)")
+
+
+def _root(x):
+    """Return sqrt(1 + x²), of real x without overflow."""
+    return sqrt(1 + x * x) if _is_complex(x) else hypot(x, 1)
+
+
+asinh = elementwise("asinh", np.arcsinh, d=lambda t, x: t / _root(x), gpu="libdevice.asinh(x)")
+acosh = elementwise("acosh", np.arccosh, d=lambda x: rsqrt(x - 1) * rsqrt(x + 1), gpu="libdevice.acosh(x)")
 atanh = elementwise("atanh", np.arctanh, d=lambda t, x: div(t, (1 - x) * (1 + x)), gpu="libdevice.atanh(x)")
 
 

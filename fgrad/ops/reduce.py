@@ -188,7 +188,7 @@ reduce_all = constant(
 def _logsumexp(x, *, axes):
     wide = np.asarray(x, np.float32 if x.dtype == np.float16 else None)
     with np.errstate(divide="ignore", over="ignore"):
-        top = np.maximum.reduce(wide, axes, keepdims=True, initial=-np.inf)
+        top = np.maximum.reduce(wide.real, axes, keepdims=True, initial=-np.inf)
         top = np.where(np.isfinite(top), top, 0)
         total = np.add.reduce(np.exp(wide - top), axes, keepdims=True)
         out = np.log(total) + top

@@ -4,7 +4,7 @@ The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has Num
 flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
 """
 
-from fgrad import errors, kernels, lax, nn, numpy, ops, random, tree
+from fgrad import config, errors, kernels, lax, nn, numpy, ops, random, tree
 from fgrad.check import check_grads
 from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
@@ -29,6 +29,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "config",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",

@@ -6,7 +6,6 @@ plans that want one thread are counted under a lock: the first sets it, the last
 
 from __future__ import annotations
 
-import ctypes
 import glob
 import os
 import threading
@@ -32,6 +31,8 @@ class _Blas:
 
     def look(self) -> None:
         """Find the functions in the library that NumPy has loaded."""
+        import ctypes  # slow to import, and needed by plans with products alone
+
         self.looked = True
         folder = os.path.join(os.path.dirname(os.path.dirname(np.__file__)), "numpy.libs")
         for path in glob.glob(os.path.join(folder, "*openblas*")):

@@ -11,13 +11,15 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fgrad.core import ArrayType, Params
 from fgrad.program import Atom, Equation, Program, Var
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 TILE = 32768
 """Elements of one value in a tile: a handful of float32 values of this size fit into a core's cache."""
@@ -374,6 +376,8 @@ _workers = _Pool()
 
 
 def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # only large work needs it, and it is slow to import
+
     with _workers.lock:
         if _workers.executor is None:
             _workers.executor = ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="fgrad")

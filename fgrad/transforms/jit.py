@@ -18,6 +18,7 @@ import numpy as np
 from fgrad import tree
 from fgrad.backend.cpu import Compiled
 from fgrad.backend.guard import MISS, make_guard
+from fgrad.backend.lowered import Lowered
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, function_label, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
@@ -140,6 +141,9 @@ class JittedFunction:
                 self._cache.move_to_end(key)
                 return known
             self._misses += 1
+            last = next(reversed(self._cache), None)
+        if last is not None:
+            self._log_retrace(last, key)
         traced = self._trace(key[0], key[1], static)
         entry = _Entry(traced.program.simplify(), traced.out_tree)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
@@ -148,6 +152,13 @@ class JittedFunction:
                 if len(self._cache) > CACHE_SIZE:
                     self._cache.popitem(last=False)
         return entry
+
+    def _log_retrace(self, old: Any, new: Any) -> None:
+        import logging  # takes as long to import as all of fgrad.transforms
+
+        log = logging.getLogger("fgrad.jit")
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s is recorded again: %s", self._label, explain_retrace(old, new))
 
     def _trace(self, treedef: Any, kinds: Sequence[ArrayType], static: Any) -> Traced:
         count, fixed, named = static
@@ -165,6 +176,16 @@ class JittedFunction:
         _, key, static = self._signature(args, kwargs)
         return self._trace(key[0], key[1], static)
 
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Return what these arguments are compiled to: Programs, source, memory and work. It prints.
+
+        Example:
+            >>> import numpy as np, fgrad
+            >>> fgrad.jit(lambda x: np.tanh(x) * 2).lower(np.zeros(3)).flops
+            6
+        """
+        return Lowered(self.trace(*args, **kwargs).program.simplify())
+
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, the bound and the number of signatures kept."""
         return CacheInfo(self._hits, self._misses, CACHE_SIZE, len(self._cache))
@@ -178,6 +199,26 @@ class JittedFunction:
 
     def __repr__(self) -> str:
         return f"<{self._label}>"
+
+
+def explain_retrace(old: Any, new: Any) -> str:
+    """Return what differs between two signatures, argument by argument."""
+    old_tree, old_kinds, old_static, old_named, old_types = old
+    new_tree, new_kinds, new_static, new_named, new_types = new
+    if old_tree != new_tree:
+        return f"the arguments have tree {new_tree} where they had {old_tree}"
+    paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(tree.unflatten(new_tree, list(new_kinds)))]
+    changes = [
+        f"argument {path} is {b} where it was {a}"
+        for path, a, b in zip(paths, old_kinds, new_kinds, strict=True)
+        if a != b
+    ]
+    for a, b in zip((*old_static, *old_named), (*new_static, *new_named), strict=False):
+        if a != b:
+            changes.append(f"static argument {b[0]!r} is {b[1]!r} where it was {a[1]!r}")
+    if not changes and old_types != new_types:
+        changes.append("a static argument is of another type")
+    return "; ".join(changes) or "it was no longer in the cache"
 
 
 def jit_enabled() -> bool:
@@ -256,7 +297,9 @@ def jit(
     """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
 
     A signature is the tree of the arguments, their shapes and dtypes (never their values), and the static arguments.
-    Python in `fun` runs only while recording. Closed-over arrays are constants, as they were when recorded.
+    Python in `fun` runs only while recording. Closed-over arrays are constants, as they were when recorded. The logger
+    "fgrad.jit" says at level INFO which argument made a new recording necessary; `f.cache_info()` counts them and
+    `f.lower(*args)` shows the code.
 
     Args:
         fun: a function of arrays or pytrees; without it, `jit(static_argnums=…)` is a decorator.

@@ -181,3 +181,25 @@ def test_ir_prints_and_checks():
     assert "a: float64[2,3], b: float64[3]" in text and "tanh" in text and "add" in text
     repeated = fgrad.make_ir(lambda x: np.tanh(x) + np.tanh(x))(X)
     assert len(repeated.equations) == 3 and len(repeated.simplify().equations) == 2
+
+
+def test_retraces_explain_themselves(caplog):
+    f = fgrad.jit(lambda d, n: d["w"] * n, static_argnums=1)
+    with caplog.at_level("INFO", "fgrad.jit"):
+        f({"w": X}, 2)
+        assert not caplog.records
+        f({"w": X[:2]}, 2)
+        f({"w": X[:2]}, 3)
+        f({"w": X[:2], "b": 1.0}, 3)
+    messages = [r.getMessage() for r in caplog.records]
+    assert "float64[2] where it was float64[3]" in messages[0] and "['w']" in messages[0]
+    assert "static argument 1 is 3 where it was 2" in messages[1]
+    assert "tree" in messages[2]
+
+
+def test_lowering_shows_programs_source_and_work():
+    lowered = fgrad.jit(lambda x, y: np.tanh(x @ y)).lower(np.ones((2, 3)), np.ones(3))
+    assert lowered.flops == 2 * 2 * 3 + 2 and lowered.bytes_in == 72 and lowered.bytes_out == 16
+    assert "def make" in lowered.source
+    for part in ("recorded", "simplified", "source", "flops"):
+        assert part in str(lowered)

@@ -25,8 +25,26 @@ dtype = _dtypes.dtype
 
 from math import e, inf, nan, pi  # noqa: E402
 
-from fgrad.compat import autograd, cuda, nn, testing, utils  # noqa: E402
-from fgrad.compat.methods.linalg import LINALG as linalg  # noqa: E402
-from fgrad.compat.methods.random import RANDOM as random  # noqa: E402
+from math import e, inf, nan, pi  # noqa: E402
+
+from fgrad.compat import autograd, cuda, fft, func, linalg, nn, random, special, testing, utils  # noqa: E402
+from fgrad.compat.func import vmap  # noqa: E402
+from fgrad.compat.unchanged import as_torch  # noqa: E402
 
 newaxis = None
+strided = "torch.strided"
+contiguous_format = "torch.contiguous_format"
+preserve_format = "torch.preserve_format"
+Generator = random.Generator
+__version__ = "2.13.0+fgrad"
+
+
+def __getattr__(name):
+    """Say what stands in for a name of torch that is not here."""
+    import difflib
+
+    near = difflib.get_close_matches(name, globals(), 3)
+    raise AttributeError(
+        f"fgrad.compat has no '{name}'" + (f"; did you mean {' or '.join(near)}?" if near else "")
+        + " It covers torch.autograd and the operations on tensors; see dir(fgrad.compat)."
+    )

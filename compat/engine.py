@@ -35,10 +35,11 @@ MAX_DEPTH = 20
 
 
 class _Passes(threading.local):
-    """The passes at work in this thread: how deep they nest, and the innermost one's callbacks."""
+    """The passes at work in this thread: how deep they nest, the innermost one and its callbacks."""
 
     depth = 0
     callbacks = None
+    current = None
 
 
 passes = _Passes()
@@ -58,7 +59,7 @@ class Pass:
     gradients; `accumulate` says whether leaves get theirs added to `.grad`.
     """
 
-    __slots__ = ("keep", "create", "needed", "captured", "accumulate", "grads", "due", "places")
+    __slots__ = ("keep", "create", "needed", "captured", "accumulate", "grads", "due", "places", "roots")
 
     def __init__(self, keep, create, needed=None, captured=None, accumulate=True):
         self.keep = keep
@@ -69,6 +70,11 @@ class Pass:
         self.grads = {}
         self.due = []
         self.places = {}
+        self.roots = []
+
+    def reaches(self, place):
+        """Return whether gradients flow from the roots of this pass to a place."""
+        return place is not None and place in Needed.toward(self.roots, [place]).reached
 
     def send(self, place, g):
         """Add gradient `g` (None: no gradient, but reached) to what has arrived at a place."""
@@ -182,9 +188,13 @@ class Pass:
 
 
 class Needed(set):
-    """The places that lead to requested ones. `interior`: those from which the pass has to go on."""
+    """The places that lead to requested ones.
+
+    `interior` are those from which the pass has to go on, `reached` all places between the roots and the leaves.
+    """
 
     interior: set
+    reached: set
 
     @classmethod
     def toward(cls, roots, requested):
@@ -202,6 +212,7 @@ class Needed(set):
         order.sort(key=lambda place: place.seq)
         needed = cls(requested)
         needed.interior = set()
+        needed.reached = seen
         for place in order:
             if any(source in needed for source in sources(place)):
                 needed.add(place)
@@ -291,12 +302,14 @@ def run_pass(roots, work):
 
 
 def _run_here(roots, work):
-    outer = mode.enabled, passes.callbacks
+    outer = mode.enabled, passes.callbacks, passes.current
     mode.enabled = work.create
     passes.depth += 1
     passes.callbacks = callbacks = []
+    passes.current = work
     try:
         with np.errstate(all="ignore"):
+            work.roots = [place for place, _ in roots]
             for place, g in roots:
                 work.send(place, g)
             work.run()
@@ -304,7 +317,7 @@ def _run_here(roots, work):
             callbacks.pop(0)()
     finally:
         passes.depth -= 1
-        mode.enabled, passes.callbacks = outer
+        mode.enabled, passes.callbacks, passes.current = outer
     return work
 
 

@@ -79,8 +79,6 @@ def view(prim, x, params, node_name=None):
         out._node.__class__ = node_class(node_name)
     data = x._data
     if data.__class__ is np.ndarray and _shares(out._data, data):
-        if not out._data.flags.writeable and data.flags.writeable:
-            out._data = writable(out._data)
         as_view(out, x, ((prim, params),))
     return out
 
@@ -88,11 +86,6 @@ def view(prim, x, params, node_name=None):
 def _shares(out, data):
     owner = data if data.base is None else data.base
     return out.base is owner or out.base is data
-
-
-def writable(data):
-    """Return a broadcast array with the right to write: torch's expand gives that, numpy's broadcast_to does not."""
-    return np.lib.stride_tricks.as_strided(data, data.shape, data.strides, writeable=True)
 
 
 def as_view(out, x, links, origin=PLAIN):
@@ -240,8 +233,6 @@ def _overwrite(x, u, *, chain, order):
     region = out
     for prim, params in chain:
         region = prim.impl(region, **params)
-        if not region.flags.writeable:
-            region = writable(region)
     region[...] = u
     return out
 

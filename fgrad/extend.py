@@ -1,7 +1,8 @@
 """The public extension API: what one needs to add a primitive, an interpreter, or a layer such as `fgrad.compat`.
 
 Declare a primitive with a kind (`elementwise`, `linear`, `bilinear`, `differential`, `composite`, `constant`); its
-derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning.
+derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning. The transforms are here for layers
+that offer them under other names.
 """
 
 from fgrad.core import (
@@ -35,12 +36,16 @@ from fgrad.kinds import (
     sum_to,
     zeros,
 )
-from fgrad.transforms.linearize import elementwise_types, kept_types
+from fgrad.transforms.jacobian import jacfwd, jacrev
+from fgrad.transforms.jvp import Forward, jvp
+from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp
 from fgrad.transforms.transpose import transpose_rule
+from fgrad.transforms.vmap import vmap
 
 __all__ = [
     "TABLE",
     "ArrayType",
+    "Forward",
     "Gate",
     "Interpreter",
     "Plan",
@@ -55,6 +60,10 @@ __all__ = [
     "expand_to",
     "function_table",
     "gate",
+    "grad",
+    "jacfwd",
+    "jacrev",
+    "jvp",
     "kept_types",
     "linear",
     "plan_for",
@@ -68,5 +77,8 @@ __all__ = [
     "ufunc_table",
     "user_frame",
     "user_line",
+    "value_and_grad",
+    "vjp",
+    "vmap",
     "zeros",
 ]

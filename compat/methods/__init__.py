@@ -1,7 +1,7 @@
 """The functions and methods of tensors, by family: one line each, composed from fgrad's primitives and functions."""
 
 from fgrad.compat.methods import pointwise  # noqa: I001  (families that others build on come first)
-from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random
+from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random, numeric
 from fgrad.compat.methods.table import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "convert", "create", "gradients", "index", "linalg", "pointwise", "random", "reduce", "shape"]
+__all__ = ["FUNCTIONS", "convert", "create", "gradients", "index", "linalg", "numeric", "pointwise", "random", "reduce", "shape"]

@@ -113,15 +113,30 @@ def _basic_name(entries):
 _read = composed(lambda x, index: x[index], "IndexBackward0")
 
 
+def _split(entries):
+    """Return an index with arrays as a basic index, which comes first, and one of arrays and full slices for the rest."""
+    basic, rest = [], []
+    for e in entries:
+        if not isinstance(e, np.ndarray):
+            basic.append(e)
+            rest += [] if isinstance(e, int) else [e if e is Ellipsis else builtins.slice(None)]
+        else:
+            basic += [builtins.slice(None)] * (e.ndim if e.dtype == bool else 1) if e.ndim or e.dtype != bool else []
+            rest.append(e)
+    return tuple(basic), tuple(rest)
+
+
+def _is_full(entries):
+    return builtins.all(e is Ellipsis or e == builtins.slice(None) for e in entries)
+
+
 def getitem(self, index):
-    if index.__class__ is int:
-        entries = (index,)
-    else:
-        entries = normalized(index)
+    entries = (index,) if index.__class__ is int else normalized(index)
     _check(self, entries)
     if is_basic(entries):
         return index_view(self, entries, _basic_name(entries))
-    return _read(self, entries)
+    basic, rest = _split(entries)
+    return _read(self if _is_full(basic) else index_view(self, basic, _basic_name(basic)), rest)
 
 
 def setitem(self, index, value):
@@ -131,7 +146,8 @@ def setitem(self, index, value):
     if is_basic(entries):
         index_view(self, entries, _basic_name(entries)).copy_(_squeezed(value, self._data[entries].ndim))
     else:
-        put_at(self, entries, value)
+        basic, rest = _split(entries)
+        put_at(self if _is_full(basic) else index_view(self, basic, _basic_name(basic)), rest, value)
 
 
 def _squeezed(value, ndim):

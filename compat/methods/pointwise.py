@@ -9,6 +9,7 @@ import numpy as np
 from fgrad.compat import dtypes
 from fgrad.compat.methods.table import FUNCTIONS, binary, composed, define, in_place, promoted, unary
 from fgrad.compat.tensor import Tensor
+from fgrad.compat.views import view
 from fgrad.extend import TABLE as P
 
 # ---------------------------------------------------------------------------------------------- functions of one value
@@ -28,7 +29,7 @@ _ALIASES = {
 for name in UNARY:
     if name in P:
         define(name, unary(P[name]), inplace=True, aliases=(_ALIASES[name],) if name in _ALIASES else ())
-_ROUNDING = {"sign": "sign", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "sgn": "sign"}
+_ROUNDING = {"sign": "sign", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint"}
 
 
 def _unrounded(prim):
@@ -118,6 +119,10 @@ _div = binary(P["div"], "float", quiet=True)
 _pow_two = binary(P["pow"], quiet=True)
 
 
+def copysign(input, other):
+    return _with_zero_slope(P["copysign"](input, other), other) if hasattr(other, "dtype") else P["copysign"](input, other)
+
+
 def scaled(fun, name):
     """Return add or sub with torch's `alpha`, a factor of the second operand."""
 
@@ -128,8 +133,8 @@ def scaled(fun, name):
 
 
 def _rounded_division(input, other, rounding_mode):
-    out = input / other
-    return {"floor": P["floor"], "trunc": P["trunc"]}[rounding_mode](out)
+    out = {"floor": P["floor"], "trunc": P["trunc"]}[rounding_mode](input / other)
+    return _with_zero_slope(out, input + other)
 
 
 def div(input, other, *, rounding_mode=None):
@@ -178,7 +183,7 @@ define("atan2", binary(P["atan2"], "float"), inplace=True, aliases=("arctan2",))
 define("maximum", binary(P["max"]))
 define("minimum", binary(P["min"]))
 define("hypot", binary(P["hypot"], "float"), inplace=True)
-define("copysign", binary(P["copysign"], "float"), inplace=True)
+define("copysign", composed(copysign, promote="float"), inplace=True)
 define("xlogy", binary(P["xlogy"], "float", quiet=True), inplace=True)
 define("logaddexp", binary(P["logaddexp"], quiet=True))
 define("logaddexp2", binary(P["logaddexp2"], quiet=True))
@@ -258,20 +263,36 @@ for fun in (lerp, addcmul, addcdiv):
 # ------------------------------------------------------------------------------------------------------- complex
 
 
-def real(input):
-    return P["real"](input) if input.dtype.kind == "c" else input
-
-
-def imag(input):
-    if input.dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return P["imag"](input)
-
-
 def conj(input):
     return P["conj"](input)
 
 
+def sgn(input):
+    if input.dtype.kind != "c":
+        return _with_zero_slope(P["sign"](input), input)
+    size = P["complex_abs"](input)
+    return np.where(size == 0, 0, input / np.where(size == 0, 1, size))
+
+
+define("sgn", composed(sgn), inplace=True)
+
+
+def part(prim, name):
+    """Return `real` or `imag`: a view of the part of a complex tensor."""
+
+    def fun(input):
+        if input._data.dtype.kind != "c":
+            if name == "imag":
+                raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+            return input
+        return view(prim, input, {}, name.capitalize() + "Backward0")
+
+    return fun
+
+
+for name in ("real", "imag"):
+    fun = define(name, part(P[name], name), method=False, out=False)
+    setattr(Tensor, name, property(fun, lambda self, value, fun=fun: fun(self).copy_(value) and None))
 _conj = composed(conj)
 define("conj", lambda input: _conj(input) if input._data.dtype.kind == "c" else input, out=False)
 define("conj_physical", composed(conj), inplace=True)

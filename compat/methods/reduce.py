@@ -169,12 +169,12 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
 
 def all(input, dim=None, keepdim=False):
     over = axes(dim, input.ndim)
-    return keep(np.asarray(np.all(input, axis=over)), input, over, keepdim)
+    return keep(np.asarray(np.all(known(input), axis=over)), input, over, keepdim)
 
 
 def any(input, dim=None, keepdim=False):
     over = axes(dim, input.ndim)
-    return keep(np.asarray(np.any(input, axis=over)), input, over, keepdim)
+    return keep(np.asarray(np.any(known(input), axis=over)), input, over, keepdim)
 
 
 def count_nonzero(input, dim=None):
@@ -426,7 +426,7 @@ for name, fun in (
 def renorm(input, p, dim, maxnorm):
     dim = normal_dim(dim, input.ndim)
     norms = vector_norm(input, p, tuple([i for i in range(input.ndim) if i != dim]), True)
-    return np.where(norms > maxnorm, input * (maxnorm / np.where(norms > maxnorm, norms, 1)), input)
+    return np.where(norms > maxnorm, input * (maxnorm / (norms + 1e-7)), input)
 
 
 def dist(input, other, p=2):

@@ -215,7 +215,9 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 
 def _diagonal(x, *, offset, axis1, axis2):
     out = np.diagonal(x, offset, axis1, axis2)
-    return views.writable(out) if x.flags.writeable else out
+    start = [builtins.slice(None)] * x.ndim
+    start[axis2 if offset > 0 else axis1] = builtins.slice(builtins.abs(offset), None)
+    return np.lib.stride_tricks.as_strided(x[tuple(start)], out.shape, out.strides, writeable=x.flags.writeable)
 
 
 def _undiagonal(ct, x, *, offset, axis1, axis2):

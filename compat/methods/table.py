@@ -186,7 +186,7 @@ def run(fun, args, kwargs, node):
     args, kwargs = mapped(_data, (args, kwargs))
     out = fun(*args, **kwargs)
     owners = [t._data for t in tensors]
-    return mapped_out(lambda x: wrap(_apart(np.asarray(x) if not isinstance(x, Tracer) else x, owners)), out)
+    return mapped_out(lambda x: wrap(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
 
 
 def _run_recorded(fun, args, kwargs, node, places):
@@ -205,7 +205,7 @@ def _named(t, node, places, start):
         return t
     last = place.node_and_index()[0]
     last.__class__ = node_class(node)
-    if last.parents != places:
+    if len(last.parents) != len(places) or any(a is not b for a, b in zip(last.parents, places)):
         PlaceHooks.at(last).sources = places
     return t
 

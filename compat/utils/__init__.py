@@ -1,1 +1,5 @@
 """`torch.utils`."""
+
+from fgrad.compat.utils import checkpoint
+
+__all__ = ["checkpoint"]

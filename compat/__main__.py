@@ -1,0 +1,7 @@
+"""`python -m fgrad.compat script.py`: run a program for torch on fgrad."""
+
+import sys
+
+from fgrad.compat.unchanged import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,78 @@
+"""`torch.utils.checkpoint`: recompute in backward what forward need not keep."""
+
+from __future__ import annotations
+
+from fgrad.compat.engine import backward
+from fgrad.compat.function import Function
+from fgrad.compat.methods.random import default_generator
+from fgrad.compat.modes import enable_grad, no_grad
+from fgrad.compat.tensor import Tensor
+
+
+class _Checkpoint(Function):
+    """Runs the function unrecorded, and again, recorded, when its gradient is asked for."""
+
+    @staticmethod
+    def forward(ctx, function, state, kwargs, *args):
+        ctx.function, ctx.state, ctx.kwargs = function, state, kwargs
+        ctx.plain = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.save_for_backward(*[a if isinstance(a, Tensor) else None for a in args])
+        with no_grad():
+            return function(*args, **kwargs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        saved = [p if t is None else t for t, p in zip(ctx.saved_tensors, ctx.plain)]
+        made = [a.detach().requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in saved]
+        now = default_generator.get_state()
+        if ctx.state is not None:
+            default_generator.set_state(ctx.state)
+        with enable_grad():
+            outs = ctx.function(*made, **ctx.kwargs)
+        default_generator.set_state(now)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, None, *[a.grad if isinstance(a, Tensor) else None for a in made])
+
+
+def checkpoint(function, *args, use_reentrant=True, preserve_rng_state=True, determinism_check="default", debug=False, context_fn=None, **kwargs):
+    """Return `function(*args)`, keeping only the arguments: its inside is computed again in backward.
+
+    Args:
+        function: a function of tensors; its parameters that it closes over get their gradients too.
+        *args: its arguments; those that are tensors may require grad.
+        use_reentrant: accepted; both settings recompute in the same way.
+        preserve_rng_state: draw the same random numbers again.
+
+    Example:
+        >>> import fgrad.compat as torch
+        >>> from fgrad.compat.utils.checkpoint import checkpoint
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> checkpoint(lambda x: x.exp().sum(), x).backward()
+        >>> x.grad
+        tensor([2.7183, 2.7183])
+    """
+    state = default_generator.get_state() if preserve_rng_state else None
+    return _Checkpoint.apply(function, state, kwargs, *args)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=True, **kwargs):
+    """Return the chain of `functions` applied to `input`, checkpointed in segments, the last one kept."""
+    functions = list(functions)
+    size = len(functions) // segments
+
+    def chain(part):
+        def run(x):
+            for f in part:
+                x = f(x)
+            return x
+
+        return run
+
+    end = size * (segments - 1)
+    for start in range(0, end, size):
+        input = checkpoint(chain(functions[start : start + size]), input)
+    return chain(functions[end:])(input)

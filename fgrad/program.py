@@ -183,15 +183,15 @@ class Program:
 class ProgramTracer(Tracer):
     """A value that stands for a variable of a Program being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, interpreter: Trace, var: Var):
         self.interpreter = interpreter
-        self.var = var
+        self.variable = var
 
     @property
     def type(self) -> ArrayType:
-        return self.var.type
+        return self.variable.type
 
 
 class Trace(Interpreter):
@@ -213,7 +213,7 @@ class Trace(Interpreter):
     def atom(self, x: Any) -> Atom:
         """Return the variable or literal for a value met while tracing; arrays are captured as they are now."""
         if x.__class__ is ProgramTracer and x.interpreter is self:
-            return x.var
+            return x.variable
         if x.__class__ in PYTHON_SCALARS:
             return Literal(x)
         if isinstance(x, np.generic):

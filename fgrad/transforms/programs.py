@@ -98,11 +98,11 @@ def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> 
     nodes = [x.node if m else None for x, m in zip(outs, mine, strict=True)]
     values = [x.value if m else x for x, m in zip(outs, mine, strict=True)]
     order = in_order([node for node in nodes if node is not None])
-    residuals = list({id(x.var): x for x in _saved_tracers(order, recorder)}.values())
+    residuals = list({id(x.variable): x for x in _saved_tracers(order, recorder)}.values())
     forward = recorder.finish([*values, *residuals])
     active = tuple(m or bool(force and f) for m, f in zip(mine, force or mine, strict=True))
     places = {id(v): k for k, v in enumerate(recorder.inputs)}
-    residual_inputs = [places.get(id(x.var)) for x in residuals]
+    residual_inputs = [places.get(id(x.variable)) for x in residuals]
     make = _push_program if push else _pull_program
     linear, reached = make(program, recorder, order, residuals, nodes, leaves, active)
     return Linearization(simplify(forward), simplify(linear), active, reached, residual_inputs)
@@ -120,7 +120,7 @@ def _with_saved(order: Sequence[Node], swap: dict[int, Any]) -> tuple[list[Node]
         copy = object.__new__(node.__class__)
         copy.plan, copy.types, copy.params, copy.outputs = node.plan, node.types, node.params, node.outputs
         copy.seq = node.seq
-        copy.saved = [swap.get(id(x.var), x) if x.__class__ is ProgramTracer else x for x in node.saved]
+        copy.saved = [swap.get(id(x.variable), x) if x.__class__ is ProgramTracer else x for x in node.saved]
         copy.parents = tuple([copies.get(p, p) for p in node.parents])
         copies[node] = copy
         out.append(copy)
@@ -139,7 +139,7 @@ def _pull_program(
     """Record the walk backwards as a Program of residuals and cotangents."""
     back = Trace(f"pull of {program.label}")
     back.parent = None
-    swap = {id(x.var): back.input(x.type) for x in residuals}
+    swap = {id(x.variable): back.input(x.type) for x in residuals}
     copies, moved = _with_saved(order, swap)
     cts: dict[Node, Any] = {}
     for node, kind, is_active in zip(nodes, program.out_types, active, strict=True):
@@ -167,7 +167,7 @@ def _push_program(
     """Record the walk forwards as a Program of residuals and tangents of the active inputs."""
     ahead = Trace(f"push of {program.label}")
     ahead.parent = None
-    swap = {id(x.var): ahead.input(x.type) for x in residuals}
+    swap = {id(x.variable): ahead.input(x.type) for x in residuals}
     copies, moved = _with_saved(order, swap)
     tangents: dict[Node, Any] = {}
     reached = [i for i, n in enumerate(leaves) if n is not None]

@@ -90,10 +90,8 @@ def operand(x: Any) -> Any:
         return stack_nested(x)
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("masked arrays are refused, since their masks would be lost; pass x.data and the mask apart")
-    if isinstance(x, (str, bytes)) or x is None:
-        raise TypeError(f"expected an array or a number, got {x!r} of type {cls.__name__}")
     x = np.asarray(x)
-    if x.dtype.kind == "O":
+    if x.dtype.kind not in "biufcV":
         raise TypeError(f"expected an array or a number, got an object of type {cls.__name__}")
     return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
@@ -102,8 +100,8 @@ def stack_nested(x: Sequence[Any]) -> Any:
     """Return a list or tuple, nested to any depth, as an array; traced values may stand anywhere in it."""
     if not _holds_tracer(x):
         x = np.asarray(x)
-        if x.dtype.kind == "O":
-            raise TypeError("expected a list of numbers, got one that NumPy makes an object array of")
+        if x.dtype.kind not in "biufcV":
+            raise TypeError(f"expected a list of numbers, got one that NumPy makes an array of {x.dtype} of")
         return x
     parts = promoted(*[as_array(stack_nested(item) if isinstance(item, (list, tuple)) else item) for item in x])
     for k, part in enumerate(parts):

@@ -16,7 +16,7 @@ import numpy as np
 from fgrad.core import Tracer, type_of
 from fgrad.numpy.arguments import as_array, as_shape, cast, counterpart, operand, promotes_as, stands_for
 from fgrad.numpy.indexing import unknown_values
-from fgrad.numpy.updating import created
+from fgrad.numpy.updating import AtArray, created
 from fgrad.ops import elementwise as e
 from fgrad.ops import shape as s
 
@@ -31,14 +31,15 @@ __all__ = """
 # ------------------------------------------------------------------------------------------- of a given shape
 
 
-def _shape_and_dtype(function: str, shape: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return shape and dtype as NumPy takes them; TypeError hints at `zeros((2, 3))` for `zeros(2, 3)`."""
+def _hinted(function: str, shape: Any, dtype: Any, error: TypeError) -> TypeError:
+    """Return the error for a shape or dtype that NumPy refused, with a hint at `zeros((2, 3))` for `zeros(2, 3)`."""
     if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
-        raise TypeError(
+        return TypeError(
             f"{function}: cannot read {dtype!r} as a dtype. Did you mean {function}(({shape!r}, {dtype!r}))? The shape "
             "is one argument, a tuple of ints."
         )
-    return as_shape(shape, function), dtype
+    as_shape(shape, function)
+    return TypeError(f"{function}: {error}")
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
@@ -59,17 +60,26 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) 
         array([[1., 1.],
                [0., 0.]])
     """
-    return created(np.zeros(*_shape_and_dtype("zeros", shape, dtype), order, like=like))
+    try:
+        return np.zeros(shape, dtype, order, like=like).view(AtArray)
+    except TypeError as error:
+        raise _hinted("zeros", shape, dtype, error) from None
 
 
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
     """Return an array of ones; takes the arguments of `zeros`."""
-    return created(np.ones(*_shape_and_dtype("ones", shape, dtype), order, like=like))
+    try:
+        return np.ones(shape, dtype, order, like=like).view(AtArray)
+    except TypeError as error:
+        raise _hinted("ones", shape, dtype, error) from None
 
 
 def empty(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
     """Return an array of whatever was in memory; takes the arguments of `zeros`."""
-    return created(np.empty(*_shape_and_dtype("empty", shape, dtype), order, like=like))
+    try:
+        return np.empty(shape, dtype, order, like=like).view(AtArray)
+    except TypeError as error:
+        raise _hinted("empty", shape, dtype, error) from None
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
@@ -145,7 +155,9 @@ def array(
     """
     if not _traced(object):
         out = np.array(object, dtype, copy=copy, order=order, ndmin=ndmin, like=like)
-        return created(out) if out.dtype.kind in "biufcV" else operand(out)
+        if out.dtype.kind not in "biufcV":
+            raise TypeError(f"array: expected numbers, got {object!r}, which NumPy makes an array of {out.dtype} of")
+        return out.view(AtArray)
     x = as_array(object)
     x = x if dtype is None else cast(x, dtype)
     return x if x.ndim >= ndmin else s.reshape(x, shape=(1,) * (ndmin - x.ndim) + x.shape)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, strong
+from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, is_weak, promotes_as, strong
 from fgrad.numpy.ufuncs import binary, composed, unary
 from fgrad.ops import complex as cx
 from fgrad.ops import elementwise as e
@@ -49,6 +49,13 @@ def _by_dtype(real: Any, complex_: Any) -> Any:
     return definition
 
 
+def _conjugate(x: Any) -> Any:
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        return cx.conj(x)
+    return cast(x, np.int8) if x.dtype.kind == "b" else s.copy(x)
+
+
 def _positive(x: Any) -> Any:
     x = as_array(x)
     if x.dtype.kind == "b":
@@ -68,8 +75,9 @@ def _not_nan(extreme: Any) -> Any:
 
 def _power(x: Any, y: Any) -> Any:
     x, y = strong(x, y)
-    if x.__class__ is int and y.dtype.kind in "iu":
-        x = as_array(x)
+    if not is_weak(x) and x.dtype.kind == "b":  # the operator, unlike the ufunc, keeps bools narrow
+        dtype = np.result_type(x.dtype, promotes_as(y))
+        x = cast(x, np.int8 if dtype.kind == "b" else dtype)
     if y.__class__ is int and y < 0 and x.dtype.kind in "biu":
         raise ValueError("Integers to negative integer powers are not allowed.")
     return e.pow(x, y)
@@ -232,7 +240,7 @@ signbit = unary(np.signbit, e.signbit, "Say where the sign bit is set.")
 
 conjugate = conj = composed(
     np.conjugate,
-    _by_dtype(s.copy, cx.conj),
+    _conjugate,
     "Return the complex conjugate.\n\n    Cotangents pair without a conjugate.",
 )
 

@@ -60,17 +60,6 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     if not all(x.ndim for x in xs):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     axis = one_axis(axis, xs[0].ndim)
-    for k, x in enumerate(xs):
-        if x.ndim != xs[0].ndim:
-            raise ValueError(
-                "all the input array dimensions must match: the array at index 0 has "
-                f"{xs[0].ndim} dimension(s) and the array at index {k} has {x.ndim} dimension(s)"
-            )
-        if any(m != n and i != axis for i, (m, n) in enumerate(zip(x.shape, xs[0].shape))):
-            raise ValueError(
-                "all the input array dimensions except for the concatenation axis must match exactly: array 0 has "
-                f"shape {xs[0].shape}, array {k} has {x.shape}, axis is {axis}"
-            )
     return s.concatenate(*xs, axis=axis)
 
 

@@ -17,7 +17,7 @@ from fgrad.numpy.indexing import getitem
 from fgrad.numpy.updating import at
 
 _SAME = """
-    all any argmax argmin argpartition argsort clip compress conj conjugate cumprod cumsum diagonal dot max mean min
+    all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
     nonzero partition prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var
 """
 """Methods that are the function of the same name with the array as first argument."""
@@ -66,6 +66,16 @@ def astype(
             f"Cannot cast array data from {x.dtype!r} to {np.dtype(dtype)!r} according to the rule '{casting}'"
         )
     return cast(x, dtype)
+
+
+def conj(self: Tracer) -> Any:
+    """Return the complex conjugate; the array itself if it is real."""
+    return fnp.conjugate(self) if self.dtype.kind == "c" else self
+
+
+def compress(self: Tracer, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """Return slices along an axis (or elements when flattened) where a vector of known conditions holds."""
+    return fnp.compress(condition, self, axis, out)
 
 
 def view(self: Tracer, dtype: Any = None, type: Any = None) -> Any:
@@ -127,9 +137,10 @@ def install() -> None:
     """Attach methods, properties and operators to traced values, over the plain ones of the floor below."""
     for name in _SAME.split():
         setattr(Tracer, name, _method(name))
-    own = (reshape, transpose, flatten, astype, view, copy, sort, fill)
+    own = (reshape, transpose, flatten, astype, conj, compress, view, copy, sort, fill)
     for method in own:
         setattr(Tracer, method.__name__, method)
+    Tracer.conjugate = conj  # type: ignore[attr-defined]
     properties = {
         "T": fnp.transpose,
         "mT": fnp.matrix_transpose,

@@ -13,7 +13,6 @@ from fgrad.numpy.reductions import (
     count,
     cumprod,
     cumsum,
-    drop,
     max,
     mean,
     min,
@@ -92,18 +91,18 @@ def _nan_variance(a, axis, dtype, ddof, keepdims, where, mean, root):
     """Compute a variance without NaN; where too few elements are left the value is NaN, as NumPy has it."""
     x, mask = _filled(a, 0)
     where = _both(mask, where)
-    out = variance(x, axis, dtype, ddof, True, where, mean, root)
+    out = variance(x, axis, dtype, ddof, keepdims, where, mean, root)
     if where is not None and where is not True:
-        out = e.select(count(x, axis, where) > ddof, out, np.asarray(np.nan, out.dtype))
-    return drop(out, axis, keepdims)
+        out = e.select(count(x, axis, where, keepdims) > ddof, out, np.asarray(np.nan, out.dtype))
+    return out
 
 
 def _nan_extreme(function, sign, a, axis, keepdims, initial, where):
     x, mask = _filled(a, sign * np.inf)
-    out = function(x, axis, keepdims=True, initial=initial, where=where)
+    out = function(x, axis, keepdims=keepdims, initial=initial, where=where)
     if mask is not None:
-        out = e.select(any(_both(mask, where), axis, keepdims=True), out, np.asarray(np.nan, out.dtype))
-    return drop(out, axis, keepdims)
+        out = e.select(any(_both(mask, where), axis, keepdims=keepdims), out, np.asarray(np.nan, out.dtype))
+    return out
 
 
 @counterpart(np.nanmax)

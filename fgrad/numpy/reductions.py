@@ -5,6 +5,8 @@ Results have NumPy's shapes and dtypes: sums of narrow integers are int64 or uin
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fgrad.numpy.arguments import (
@@ -54,24 +56,12 @@ def _masked(x, where, fill):
     return e.select(truth(as_array(where)), x, np.asarray(fill, x.dtype))
 
 
-def count(x, axis, where):
-    """Return how many elements are reduced: a number, or with a mask an array of those it selects (axes kept)."""
-    axes = many_axes(axis, x.ndim)
+def count(x, axis, where, keepdims):
+    """Return how many elements are reduced: a number, or with a mask an array of those it selects."""
     if where is None or where is True:
-        count = 1
-        for i in axes:
-            count *= x.shape[i]
-        return count
-    mask = np.broadcast_to(truth(as_array(where)), x.shape)
-    return _reduce(r.reduce_sum, cast(mask, np.int64), axis, True)
-
-
-def drop(x, axis, keepdims):
-    """Return `x`, whose reduced axes are kept at size 1, without them unless they are to be kept."""
-    if keepdims:
-        return x
-    axes = many_axes(axis, x.ndim)
-    return s.reshape(x, shape=tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+        return math.prod([x.shape[i] for i in many_axes(axis, x.ndim)])
+    mask = s.broadcast(truth(as_array(where)), shape=x.shape)
+    return _reduce(r.reduce_sum, cast(mask, np.int64), axis, keepdims)
 
 
 # ------------------------------------------------------------------------------------- sums, products, extremes
@@ -123,8 +113,8 @@ def _extreme(name, prim, pair, a, axis, keepdims, initial, where):
     initial = cast(as_array(initial), x.dtype)
     axes = many_axes(axis, x.ndim)
     if 0 in [x.shape[i] for i in axes]:
-        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-        return drop(np.broadcast_to(initial, shape), axis, keepdims)
+        shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
+        return s.broadcast(initial, shape=tuple(shape))
     return pair(_reduce(prim, x, axis, keepdims), initial)
 
 
@@ -253,14 +243,13 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """
     refuse("mean", out=out)
     x, dtype = _half(as_array(a), dtype)
-    number = count(x, axis, where)
-    total = _reduce(r.reduce_sum, _masked(x, where, 0), axis, True)
-    return drop(cast(_divided(total, number), dtype), axis, keepdims)
+    total = _reduce(r.reduce_sum, _masked(x, where, 0), axis, keepdims)
+    return cast(_divided(total, count(x, axis, where, keepdims)), dtype)
 
 
 def _divided(x, number):
     """Return `x` over a count, a number or an array of them, in x's dtype."""
-    return e.div(x, float(number) if number.__class__ is int else cast(number, x.real.dtype))
+    return e.div(x, float(number) if isinstance(number, (int, np.number)) else cast(number, x.real.dtype))
 
 
 @counterpart(np.var)
@@ -303,16 +292,16 @@ def correction_of(name, ddof, correction):
 def variance(a, axis, dtype, ddof, keepdims, where, center, root):
     """Return a variance, or with `root` a standard deviation."""
     x, dtype = _half(as_array(a), dtype)
-    number = count(x, axis, where)
     if center is None:
-        center = _divided(_reduce(r.reduce_sum, _masked(x, where, 0), axis, True), number)
+        center = _divided(_reduce(r.reduce_sum, _masked(x, where, 0), axis, True), count(x, axis, where, True))
     d = e.sub(x, operand(center))
     squares = e.square(d) if d.dtype.kind != "c" else e.square(d.real) + e.square(d.imag)
-    total = _reduce(r.reduce_sum, _masked(squares, where, 0), axis, True)
-    left = np.maximum(number - ddof, 0) if isinstance(number, int) else e.max(number - ddof, 0)
-    out = e.div(total, float(left) if isinstance(number, int) else cast(left, total.dtype))
+    total = _reduce(r.reduce_sum, _masked(squares, where, 0), axis, keepdims)
+    number = count(x, axis, where, keepdims)
+    left = e.max(number - ddof, 0)
+    out = _divided(total, left)
     out = safe_sqrt(out) if root else out
-    return drop(cast(out, np.zeros((), dtype).real.dtype), axis, keepdims)
+    return cast(out, np.zeros((), dtype).real.dtype)
 
 
 def safe_sqrt(x):
@@ -339,7 +328,9 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     x = as_array(a)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
-        return (out, np.broadcast_to(np.asarray(count(x, axis, None), out.dtype), out.shape)) if returned else out
+        return (
+            (out, np.broadcast_to(np.asarray(count(x, axis, None, False), out.dtype), out.shape)) if returned else out
+        )
     w = as_array(weights)
     dtype = np.result_type(x.dtype, w.dtype, *([] if x.dtype.kind in "fc" else [np.float64]))
     if w.shape != x.shape:

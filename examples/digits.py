@@ -86,7 +86,7 @@ def table(runs, missing, accuracies):
     """Return the comparison as a table."""
     out = Table(title="Handwritten digits, three ways from the same float32 weights")
     out.add_column("way")
-    for heading in ("steps", "test accuracy", "loss", "time per step", "gradients off by"):
+    for heading in ("steps", "test accuracy", "loss", "time/step", "gradients off"):
         out.add_column(heading, justify="right")
     for run, share in zip(runs, accuracies, strict=True):
         differ = "–" if run is runs[0] else f"{largest_difference(run, runs[0]):.1e}"

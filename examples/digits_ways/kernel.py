@@ -1,4 +1,4 @@
-"""The functional model whose loss is computed by Triton kernels, forward and backward.
+"""The functional model once more, whose loss is computed by Triton kernels, forward and backward.
 
 On a machine without a GPU the kernels are interpreted on NumPy arrays: slow, and the same numbers.
 """
@@ -9,7 +9,7 @@ import fgrad
 from digits_ways.functional import logits
 from fgrad.kernels import cross_entropy
 
-NAME = "functional, Triton loss"
+NAME = "Triton loss"
 
 
 def loss(params, images, labels):

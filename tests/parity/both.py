@@ -1,5 +1,6 @@
 """Run one program text with torch and with fgrad.compat, and hold what it shows against each other."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -32,7 +33,8 @@ class Outcome:
         self.shown = []
         self.error = None
         env = {"torch": module, "np": np, "data": data, "show": self.shown.append, "warnings": warnings, **dict(names)}
-        with warnings.catch_warnings(record=True) as caught:
+        meaning = compat.as_torch() if module is compat else contextlib.nullcontext()
+        with warnings.catch_warnings(record=True) as caught, meaning:
             warnings.simplefilter("always")
             try:
                 exec(compile(text, "<program>", "exec"), env)

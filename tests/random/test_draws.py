@@ -1,6 +1,7 @@
 """What is drawn: distributions, edges, errors, and the same draw under every transform."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -329,3 +330,13 @@ def test_categories_of_probability_zero_are_never_drawn():
 def test_errors(call, error, said):
     with pytest.raises(error, match=said):
         call(r.key(0))
+
+
+def test_speed(record_property):
+    key = r.key(0)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        r.normal(key, (1_000_000,))
+        seconds.append(time.perf_counter() - start)
+    record_property("a million normal numbers", f"{min(seconds) * 1e3:.0f} ms (aim: 60 ms)")

@@ -15,44 +15,77 @@ import numpy as np
 from fgrad.kinds import elementwise
 from fgrad.ops.elementwise import exp
 
+_BLOCK = 8192  # elements that fit a core's cache with the intermediate results of these formulas
+
 
 def _in_double(f):
-    """Return `f` for inputs of any dtype: it computes in double precision, the result is of a ufunc's dtype."""
+    """Return `f` for inputs of any shape and dtype: it computes in double precision, on 1-d blocks.
+
+    The result is of the dtype that a ufunc would give.
+    """
 
     @functools.wraps(f)
     def wrapped(x, **params):
         x = np.asarray(x)
         dtype = np.result_type(x, np.float16)
+        flat = x.reshape(-1).astype(np.result_type(dtype, np.float64), copy=False)
+        out = np.empty_like(flat)
         with np.errstate(all="ignore"):
-            return f(x.astype(np.result_type(dtype, np.float64), copy=False), **params).astype(dtype, copy=False)
+            for start in range(0, flat.size, _BLOCK):
+                block = slice(start, start + _BLOCK)
+                out[block] = f(flat[block], **params)
+            return out.reshape(x.shape).astype(dtype, copy=False)
 
     return wrapped
 
 
 def _in_real_double(f):
     """Return `f` as `_in_double` does, for real inputs; TypeError for complex ones."""
-    name = f.__name__.lstrip("_")
+    in_double = _in_double(f)
 
     @functools.wraps(f)
     def wrapped(x, **params):
         if np.iscomplexobj(x):
+            name = f.__name__.lstrip("_")
             raise TypeError(f"{name} is computed for real x only, got x of dtype {np.asarray(x).dtype}")
         return in_double(x, **params)
 
-    in_double = _in_double(f)
     return wrapped
 
 
-def _polynomial(coefficients, x):
-    out = coefficients[0] * x + coefficients[1]
-    for c in coefficients[2:]:
-        out *= x
-        out += c
+def _either(mask, f, g, x):
+    """Return f(x) where `mask` holds and g(x) elsewhere; each sees its own elements only."""
+    if mask.all():
+        return f(x)
+    if not mask.any():
+        return g(x)
+    out = np.empty_like(x)
+    out[mask] = f(x[mask])
+    rest = ~mask
+    out[rest] = g(x[rest])
     return out
 
 
-def _ratio(p, q, x):
-    return _polynomial(p, x) / _polynomial(q, x)
+def _polynomial(coefficients, x):
+    """Return a polynomial by Horner's rule; of several, which share x, if coefficients are columns."""
+    out = coefficients[0] * x
+    for c in coefficients[1:-1]:
+        out += c
+        out *= x
+    out += coefficients[-1]
+    return out
+
+
+def _fraction(p, q):
+    """Return the coefficients of P and Q for `_ratio`."""
+    degree = max(len(p), len(q))
+    rows = [(0.0,) * (degree - len(c)) + tuple(c) for c in (p, q)]
+    return np.array(rows).T[:, :, None]
+
+
+def _ratio(fraction, x):
+    p, q = _polynomial(fraction, x)
+    return p / q
 
 
 # -------------------------------------------------------------------------------------------------------- sinc
@@ -66,16 +99,14 @@ def _sinc_derivative(x, *, order):
     t s⁽ⁿ⁾ = sin(t + nπ/2) - n s⁽ⁿ⁻¹⁾, which loses a factor n!/tⁿ; the series loses cosh(t).
     """
     t = np.pi * x
-    near = np.abs(t) < 1 + order / 2
-    return math.pi**order * np.piecewise(t, [near], [_sinc_series, _sinc_recurrence], order)
+    series, recurrence = (functools.partial(f, order=order) for f in (_sinc_series, _sinc_recurrence))
+    return math.pi**order * _either(np.abs(t) < 1 + order / 2, series, recurrence, t)
 
 
 def _sinc_series(t, order):
     odd = order % 2  # powers of t have the parity of the order
-    signs = [(-1) ** ((order + j) // 2) for j in range(odd, 24 + 2 * order, 2)]
-    terms = [
-        sign / math.factorial(j) / (order + j + 1) for sign, j in zip(signs, range(odd, 24 + 2 * order, 2), strict=True)
-    ]
+    powers = range(odd, 24 + 2 * order, 2)
+    terms = [(-1) ** ((order + j) // 2) / math.factorial(j) / (order + j + 1) for j in powers]
     return _polynomial(terms[::-1], t * t) * (t if odd else 1)
 
 
@@ -110,7 +141,7 @@ _ERF = (
     -1.4924712953969477e-05, 0.00012055293610826104, -0.0008548325930442513, 0.005223977606141702,
     -0.026866170643114234, 0.11283791670944202, -0.3761263890318352, 1.1283791670955126,
 )  # fmt: skip
-_ERFCX = (
+_ERFCX = _fraction(
     (
         0.0007553373679543688, 0.010745275738954002, 0.07371558886555256, 0.3103987956575857,
         0.8610562182404913, 1.5766892857943806, 1.7848490866204862, 0.9999999998152181,
@@ -120,7 +151,7 @@ _ERFCX = (
         1.5908556878263163, 3.0600422680106165, 3.8639153728754922, 2.91322825092654, 1,
     ),
 )  # fmt: skip
-_ERFCX_FAR = (
+_ERFCX_FAR = _fraction(
     (
         8.510728170829243, 49.4999169782925, 39.38107553831539, 8.903501654774603, 0.5641895835477563,
     ),
@@ -128,7 +159,7 @@ _ERFCX_FAR = (
         39.15377707587884, 115.99636503142993, 77.1916618880458, 16.281045794548803, 1,
     ),
 )  # fmt: skip
-_ERFINV = (
+_ERFINV = _fraction(
     (
         0.011907008532484659, 0.5845311592510042, 4.427536019580454, 11.432471220824109, 12.613425317106794,
         6.141934307041684, 1.0845597967968246,
@@ -138,7 +169,7 @@ _ERFINV = (
         6.181814627275274, 1,
     ),
 )  # fmt: skip
-_ERFINV_FAR = (
+_ERFINV_FAR = _fraction(
     (
         0.0003408253418166198, 0.011233786031114216, 0.13237178834916508, 0.7628929931032833,
         2.4390739159978456, 4.593907695397811, 5.111816007126835, 3.1219990573765943, 0.8078255536927063,
@@ -163,36 +194,36 @@ def _erfc_above(x):
     x = np.minimum(x, 28)  # whose erfc is 0, so that infinity needs no care
     h = np.rint(x * 16) / 16
     decay = np.exp(-h * h) * np.exp(-(x - h) * (x + h))
-    near, far = lambda x: _ratio(*_ERFCX, x), lambda x: _ratio(*_ERFCX_FAR, 1 / (x * x)) / x
-    return decay * np.piecewise(x, [x < 6], [near, far])
+    near, far = lambda x: _ratio(_ERFCX, x), lambda x: _ratio(_ERFCX_FAR, 1 / (x * x)) / x
+    return decay * _either(x < 6, near, far, x)
 
 
 @_in_real_double
 def _erf(x):
     far = lambda x: np.copysign(1 - _erfc_above(np.abs(x)), x)
-    return np.piecewise(x, [np.abs(x) < 1], [_erf_near, far])
+    return _either(np.abs(x) < 1, _erf_near, far, x)
 
 
 @_in_real_double
 def _erfc(x):
     near, below = lambda x: 1 - _erf_near(x), lambda x: 2 - _erfc_above(-x)
-    return np.piecewise(x, [x <= -1, (x > -1) & (x < 0.5)], [below, near, _erfc_above])
+    return _either(x < 0.5, lambda x: _either(x <= -1, below, near, x), _erfc_above, x)
 
 
 def _erfinv_near(x):
     """Return erfinv(x) for |x| ≤ 0.75."""
-    return x * _ratio(*_ERFINV, 0.5625 - x * x)
+    return x * _ratio(_ERFINV, 0.5625 - x * x)
 
 
 def _erfinv_far(x):
     """Return erfinv(x) for 0.75 < |x| ≤ 1, a smooth function of the root of -log(1 - |x|)."""
     w = np.sqrt(-np.log1p(-np.abs(x)))
-    return np.copysign(np.where(w == np.inf, w, _ratio(*_ERFINV_FAR, w - 1.171875)), x)
+    return np.copysign(np.where(w == np.inf, w, _ratio(_ERFINV_FAR, w - 1.171875)), x)
 
 
 @_in_real_double
 def _erfinv(x):
-    return np.piecewise(x, [np.abs(x) <= 0.75], [_erfinv_near, _erfinv_far])
+    return _either(np.abs(x) <= 0.75, _erfinv_near, _erfinv_far, x)
 
 
 _SLOPE = 2 / math.sqrt(math.pi)
@@ -205,7 +236,7 @@ erfinv = elementwise(
 
 # --------------------------------------------------------------------------------------------- gamma functions
 
-_LGAMMA = (
+_LGAMMA = _fraction(
     (
         0.00020750403316008013, 0.15233623785046121, 6.388981534613261, 71.88626234958545, 290.59314077471294,
         460.1843092065207, 279.06937832264816, 56.674811802160505, 2.4792935251362946,
@@ -215,7 +246,7 @@ _LGAMMA = (
         711.3522253072156, 294.872084682511, 39.48662012537994, 1,
     ),
 )  # fmt: skip
-_LGAMMA_FAR = (
+_LGAMMA_FAR = _fraction(
     (
         0.07831865803144526, 1.0864061373185188, 1.8856607766058688, 0.80132489694588, 0.08333333333333333,
     ),
@@ -223,7 +254,7 @@ _LGAMMA_FAR = (
         1.2373957754401104, 13.716787273778012, 22.940046579646282, 9.649232096683873, 1,
     ),
 )  # fmt: skip
-_DIGAMMA = (
+_DIGAMMA = _fraction(
     (
         19.61251951459328, 20197.87791935549, 1105070.3700990945, 17278104.290088024, 105156211.77706403,
         272238167.10873085, 283569903.15854126, 86156552.12050037,
@@ -233,7 +264,7 @@ _DIGAMMA = (
         255630102.06383225, 125929174.44344391, 1,
     ),
 )  # fmt: skip
-_DIGAMMA_FAR = (
+_DIGAMMA_FAR = _fraction(
     (
         -0.17284783554661398, -1.893775890891231, -2.6332172192814505, -0.932764657959436,
         -0.08333333333333333,
@@ -246,22 +277,22 @@ _DIGAMMA_FAR = (
 
 def _stirling(x):
     """Return log Γ(x) for x ≥ 4: Stirling's formula and its correction, a function of 1/x²."""
-    return (x - 0.5) * (np.log(x) - 1) + (math.log(2 * math.pi) - 1) / 2 + _ratio(*_LGAMMA_FAR, 1 / (x * x)) / x
+    return (x - 0.5) * (np.log(x) - 1) + (math.log(2 * math.pi) - 1) / 2 + _ratio(_LGAMMA_FAR, 1 / (x * x)) / x
 
 
 def _lgamma_near(x):
     """Return log Γ(x) for 1 ≤ x < 4, as a multiple of (x - 1)(x - 2), where it is 0."""
-    return (x - 1) * (x - 2) * _ratio(*_LGAMMA, x)
+    return (x - 1) * (x - 2) * _ratio(_LGAMMA, x)
 
 
 def _lgamma_above(x):
     """Return log Γ(x) for x ≥ 1."""
-    return np.piecewise(x, [x < 4], [_lgamma_near, _stirling])
+    return _either(x < 4, _lgamma_near, _stirling, x)
 
 
 def _lgamma_unit(x):
     """Return log Γ(x) = log Γ(x + 1) - log(x) for 0 < x < 1; its factor x - 1 must not be made from a rounded x + 1."""
-    return x * (x - 1) * _ratio(*_LGAMMA, x + 1) - np.log(x)
+    return x * (x - 1) * _ratio(_LGAMMA, x + 1) - np.log(x)
 
 
 def _from_pole(x):
@@ -277,7 +308,7 @@ def _lgamma_below(x):
 
 @_in_real_double
 def _lgamma(x):
-    return np.piecewise(x, [x <= 0, (x > 0) & (x < 1)], [_lgamma_below, _lgamma_unit, _lgamma_above])
+    return _either(x < 1, lambda x: _either(x <= 0, _lgamma_below, _lgamma_unit, x), _lgamma_above, x)
 
 
 _ROOT, _ROOT_REST = 1.4616321449683622, 9.5499954299656977e-17  # where digamma is 0, in two parts
@@ -285,9 +316,9 @@ _ROOT, _ROOT_REST = 1.4616321449683622, 9.5499954299656977e-17  # where digamma 
 
 def _digamma_above(x):
     """Return ψ(x) for x ≥ 1; below 4 as a multiple of the distance from its root, above by its asymptotic series."""
-    near = lambda x: (x - _ROOT - _ROOT_REST) * _ratio(*_DIGAMMA, x)
-    far = lambda x: np.log(x) - 0.5 / x + _ratio(*_DIGAMMA_FAR, 1 / (x * x)) / (x * x)
-    return np.piecewise(x, [x < 4], [near, far])
+    near = lambda x: (x - _ROOT - _ROOT_REST) * _ratio(_DIGAMMA, x)
+    far = lambda x: np.log(x) - 0.5 / x + _ratio(_DIGAMMA_FAR, 1 / (x * x)) / (x * x)
+    return _either(x < 4, near, far, x)
 
 
 def _digamma_below(x):
@@ -299,7 +330,7 @@ def _digamma_below(x):
 @_in_real_double
 def _digamma(x):
     step = lambda x: _digamma_above(x + 1) - 1 / x
-    return np.piecewise(x, [x <= 0, (x > 0) & (x < 1)], [_digamma_below, step, _digamma_above])
+    return _either(x < 1, lambda x: _either(x <= 0, _digamma_below, step, x), _digamma_above, x)
 
 
 def _hurwitz(s, x):
@@ -332,7 +363,7 @@ def _polygamma(x, *, n):
     above = lambda x: sign * size * _hurwitz(n + 1, x)
     cot = lambda x: 1 / np.tan(np.pi * _from_pole(x))
     below = lambda x: -(math.pi ** (n + 1)) * _polynomial(_cotangent_derivative(n), cot(x)) - sign * above(1 - x)
-    return np.piecewise(x, [x <= 0], [below, above])
+    return _either(x <= 0, below, above, x)
 
 
 digamma = elementwise(

@@ -15,6 +15,7 @@ import numpy as np
 
 from fgrad.backend import emit
 from fgrad.backend.blas import FEW_FLOPS, one_thread
+from fgrad.backend.loops import compile_scan
 from fgrad.backend.memory import Arena, Block
 from fgrad.backend.regions import Region, find_region, run_tiles
 from fgrad.backend.scalar import scalar_source
@@ -163,10 +164,13 @@ class Generator:
         self.line("return None")
 
     def _by_implementation(self, eq: Equation) -> None:
-        params = {key: compiled_parameter(value) for key, value in eq.params.items()}
-        words = "".join(f", {key}={self.constant(value)}" for key, value in params.items())
         operands = ", ".join(self.place(a).name for a in eq.inputs)
-        expression = f"{self.constant(eq.prim.impl)}({operands}{words if operands else words[2:]})"
+        if eq.prim.name == "scan":
+            expression = f"{self.constant(compile_scan(eq.params, Compiled))}({operands})"
+        else:
+            params = {key: compiled_parameter(value) for key, value in eq.params.items()}
+            words = "".join(f", {key}={self.constant(value)}" for key, value in params.items())
+            expression = f"{self.constant(eq.prim.impl)}({operands}{words if operands else words[2:]})"
         if not eq.prim.multiple:
             self._holding(eq)
             self.local(eq.outputs[0], expression)

@@ -282,3 +282,42 @@ def test_errors_in_generated_code_show_its_source():
         c.compute(np.ones(4))
     lines = [str(entry.statement) for entry in caught.traceback]
     assert any("b0" in line for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------------------ scans
+
+
+def rnn(params, xs, h0):
+    w_x, w_h, b = params
+
+    def step(h, x):
+        h = fnp.tanh(x @ w_x + h @ w_h + b)
+        return h, (h.sum(), x)
+
+    h, (sums, inputs) = fgrad.lax.scan(step, h0, xs)
+    return fnp.sum(h * h) + fnp.sum(sums) + fnp.sum(inputs * sums[:, None, None])
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_scans_leave_the_loop_what_does_not_depend_on_the_carry(steps):
+    params = [RNG.normal(size=s) for s in ((3, 4), (4, 4), (4,))]
+    xs, h0 = RNG.normal(size=(steps, 2, 3)), RNG.normal(size=(2, 4))
+    f = fgrad.value_and_grad(rnn, (0, 1, 2))
+    want, got = f(params, xs, h0), fgrad.jit(f)(params, xs, h0)
+    for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+        assert a.flags.owndata and a.flags.writeable
+
+
+def test_gradients_of_weights_are_collected_after_the_loop():
+    params = [RNG.normal(size=s) for s in ((3, 4), (4, 4), (4,))]
+    xs, h0 = RNG.normal(size=(5, 2, 3)), RNG.normal(size=(2, 4))
+    program = fgrad.make_ir(fgrad.grad(rnn))(params, xs, h0).simplify()
+    backward = [eq for eq in program.equations if eq.prim.name == "scan"][-1]
+    from fgrad.backend import loops
+
+    scan = loops.Scan(**backward.params)
+    left, collected = loops._without_collectors(scan)
+    assert len(collected) == 3 and left.carries == scan.carries - 3
+    totals = [c.total.equations[0].prim.name for c in collected]
+    assert sorted(totals) == ["dot_general", "dot_general", "reduce_sum"]

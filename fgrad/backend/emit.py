@@ -40,6 +40,8 @@ _UFUNCS = {
 }
 """The ufuncs of primitives whose implementation is Python's operator."""
 
+_MIXED = (np.ldexp,)  # operands of different kinds: numbers keep their own
+
 _KEYWORD_OUT = (np.maximum, np.minimum)  # positional out is deprecated for these
 
 
@@ -70,7 +72,7 @@ def _number(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 def elementwise(g: Any, eq: Equation) -> bool:
     """Emit a ufunc call into the arena, in place where an operand's block dies here."""
     ufunc = _UFUNCS.get(eq.prim.name) or eq.prim.impl
-    if not isinstance(ufunc, np.ufunc) or eq.params or ufunc.nout != 1:
+    if not isinstance(ufunc, np.ufunc) or eq.params or ufunc.nout != 1 or ufunc in _MIXED:
         return False
     v = eq.outputs[0]
     if v.type.weak:

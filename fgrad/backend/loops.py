@@ -7,6 +7,7 @@ weights) is taken out too: its terms are stacked and summed once, products as on
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ def compile_scan(params: Params, compile: Compile) -> Callable[..., tuple[Any, .
     """
     scan = Scan(**{**params, "body": prepare(params["body"])})
     if not scan.length:
-        return lambda *args: TABLE["scan"].impl(*args, **params)  # type: ignore[no-any-return]
+        return functools.partial(TABLE["scan"].impl, **params)
     scan, collected = _without_collectors(scan)
     once, every, scan = _hoisted(scan)
     scan, stacks = _distinct_stacks(scan)

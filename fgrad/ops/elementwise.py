@@ -293,9 +293,14 @@ log10 = elementwise("log10", np.log10, d=lambda t, x: div(t, x * math.log(10)), 
 log1p = elementwise("log1p", np.log1p, d=lambda t, x: div(t, x + 1), gpu="libdevice.log1p(x)")
 
 
+@np.errstate(over="ignore")
 def _sigmoid(x):
-    e = np.exp(np.copysign(x, -1))  # exp(-|x|): no overflow, and no cancellation on either side
-    return np.where(x < 0, e, 1) / (1 + e)
+    return 1 / (1 + np.exp(np.multiply(x, -1.0)))  # accurate on both sides; far left it is 1 / inf
+
+
+def _log_excess(x):
+    """Return log(1 + exp(-|x|)): what a softened maximum exceeds the maximum by. NumPy's logaddexp is slower."""
+    return np.log1p(np.exp(np.copysign(x, -1)))
 
 
 sigmoid = elementwise(
@@ -303,14 +308,14 @@ sigmoid = elementwise(
 )
 softplus = elementwise(
     "softplus",
-    lambda x: np.logaddexp(x, 0),
+    lambda x: np.maximum(x, 0) + _log_excess(x),
     d=lambda x: sigmoid(x),
     gpu="tl.maximum(x, 0) + libdevice.log1p(tl.exp(-tl.abs(x)))",
     doc="log(1 + exp(x)).",
 )
 log_sigmoid = elementwise(
     "log_sigmoid",
-    lambda x: -np.logaddexp(np.multiply(x, -1.0), 0),
+    lambda x: np.minimum(x, 0) - _log_excess(x),
     d=lambda x: sigmoid(-x),
     gpu="tl.minimum(x, 0) - libdevice.log1p(tl.exp(-tl.abs(x)))",
     doc="log(sigmoid(x)).",
@@ -347,11 +352,8 @@ logaddexp2 = elementwise(
 def _exp_sub(x, y):
     with np.errstate(invalid="ignore"):
         out = np.exp(x - y)
-    if np.isinf(y).any():
-        same = np.asarray(x == y)
-        out = np.where(same & np.isinf(y), np.where(x > 0, 1, out * 0), out)
-        out = np.where(same & (y < 0), 0, out)
-    return out
+    infinite = np.isinf(y)
+    return np.where((x == y) & infinite, x > 0, out) if infinite.any() else out
 
 
 exp_sub = elementwise(

@@ -96,11 +96,10 @@ reduce_prod = differential(
 # ------------------------------------------------------------------------------------------------- extremes
 
 
-def _nonempty(name, axes_of):
+def _extreme_type(name):
     """Return a type rule that refuses what has no extreme, in NumPy's words."""
 
-    def rule(x, **params):
-        axes = axes_of(**params)
+    def rule(x, *, axes):
         if not math.prod([x.shape[a] for a in axes]):
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return ArrayType(_reduced(x, axes), x.dtype)
@@ -123,7 +122,7 @@ def _extreme(name, ufunc):
     return differential(
         f"reduce_{name}",
         lambda x, *, axes: ufunc.reduce(x, axes),
-        type=_nonempty(ufunc.__name__, lambda *, axes: axes),
+        type=_extreme_type(ufunc.__name__),
         jvp=lambda t, x, out, *, axes: reduce_sum(_shared(t, x, out, axes), axes=axes),
         pull=lambda ct, x, out, *, axes: _shared(kept(ct, x, axes), x, out, axes),
         shift=_shift_axes,
@@ -247,28 +246,27 @@ _LANES = 16  # so many rows at most are cheaper one by one in Python numbers tha
 
 def _recurrence(x, u, *, axis, reverse):
     wide = np.float32 if u.dtype == np.float16 else u.dtype
-    xs, us = (np.moveaxis(np.asarray(a, wide), axis, -1) for a in (x, u))
+    xs, us = (np.moveaxis(np.asarray(a, wide), axis, 0) for a in (x, u))
     if reverse:
-        xs, us = xs[..., ::-1], us[..., ::-1]
+        xs, us = xs[::-1], us[::-1]
     out = np.empty(us.shape, wide)
-    if us.size <= _LANES * us.shape[-1]:
-        for lane in np.ndindex(us.shape[:-1]):
-            out[lane] = _recur(xs[lane].tolist(), us[lane].tolist())
+    if us[:1].size <= _LANES:
+        for lane in np.ndindex(us.shape[1:]):
+            column = (slice(None), *lane)
+            out[column] = list(_recur(xs[column].tolist(), us[column].tolist()))
     else:
-        _recur(np.moveaxis(xs, -1, 0), np.moveaxis(us, -1, 0), np.moveaxis(out, -1, 0))
-    out = np.moveaxis(out[..., ::-1] if reverse else out, -1, axis)
+        for row, s in zip(out, _recur(xs, us), strict=True):
+            row[...] = s
+    out = np.moveaxis(out[::-1] if reverse else out, 0, axis)
     return np.ascontiguousarray(out, u.dtype)
 
 
-def _recur(xs, us, out=None):
-    """Return s[k] = xs[k] * s[k-1] + us[k], s[0] = us[0], of numbers or of arrays along their first axis."""
-    if out is None:
-        out = [0.0] * len(us)
+def _recur(xs, us):
+    """Yield s[k] = xs[k] * s[k-1] + us[k], s[0] = us[0], of numbers or of arrays."""
     s = None
-    for k, u in enumerate(us):
-        s = u if s is None else xs[k] * s + u
-        out[k] = s
-    return out
+    for x, u in zip(xs, us, strict=True):
+        s = u if s is None else x * s + u
+        yield s
 
 
 recurrence = differential(
@@ -296,20 +294,14 @@ def _recurred(ct, x, axis, reverse):
     return recurrence(_shifted(x, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)
 
 
-def _cumprod_jvp(t, x, out, *, axis, reverse):
-    return recurrence(x, t * _shifted(out, 1, axis, reverse), axis=axis, reverse=reverse)
-
-
-def _cumprod_pull(ct, x, out, *, axis, reverse):
-    return _recurred(ct, x, axis, reverse) * _shifted(out, 1, axis, reverse)
-
-
 cumprod = differential(
     "cumprod",
     _cumulative(np.multiply),
     type=_same,
-    jvp=_cumprod_jvp,
-    pull=_cumprod_pull,
+    jvp=lambda t, x, out, *, axis, reverse: recurrence(
+        x, t * _shifted(out, 1, axis, reverse), axis=axis, reverse=reverse
+    ),
+    pull=lambda ct, x, out, *, axis, reverse: _recurred(ct, x, axis, reverse) * _shifted(out, 1, axis, reverse),
     shift=_shift_axis,
     gpu="scan.cumprod",
     doc="Running product along `axis`; from the end if `reverse`. Zeros have exact derivatives.",

@@ -19,9 +19,10 @@ _HOMES = {
     "compile_kernel": ".compile",
     "compile_call": ".compile",
 }
-_MODULES = ("check", "compile", "cross_entropy", "native", "runtime", "tiling", "twin")
+_FAMILIES = ("activation", "cross_entropy", "dropout", "embedding", "matmul", "norm", "rope", "softmax")
+_TOOLS = ("check", "compile", "native", "runtime", "tiling", "twin")
 
-__all__ = [*_HOMES, *_MODULES]
+__all__ = [*_HOMES, *_FAMILIES, *_TOOLS]
 
 
 def __getattr__(name):

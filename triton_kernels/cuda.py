@@ -12,7 +12,7 @@ import numpy as np
 from . import toolchain
 from .compile import LIMITS
 from .driver import Driver
-from .runtime import _HOMES, arrays_of, require_one_home
+from .runtime import _HOMES, arrays_of, group, require_one_home
 from .signature import array_of, bind, grid_shape, is_descriptor
 
 _BOXES = {
@@ -36,6 +36,7 @@ _JOBS = (
     "stream",
     "synchronize",
     "elapsed",
+    "group",
     "to_numpy",
     "from_numpy",
 )
@@ -95,6 +96,11 @@ class CupyArrays:
     def synchronize(self):
         """Wait for the current stream."""
         self.cupy.cuda.get_current_stream().synchronize()
+
+    def group(self, index, groups):
+        """Return the positions of an index in the order of its values, and where each value's positions start."""
+        with index.device:
+            return group(self.cupy, index, groups)
 
     def to_numpy(self, array):
         """Return a copy in host memory."""

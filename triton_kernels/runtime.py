@@ -58,6 +58,10 @@ class NumpyHome:
         """Return the array itself."""
         return array
 
+    def group(self, index, groups):
+        """Return the positions of an index in the order of its values, and where each value's positions start."""
+        return group(np, index, groups)
+
     def execute(self, launch):
         """Interpret a launch."""
         require_one_home(launch.args)
@@ -147,6 +151,15 @@ def register_home(kind, home):
     return home
 
 
+def group(module, index, groups):
+    """Return (order, starts) of an integer array by an array module, for values 0, …, groups - 1.
+
+    `order` lists positions by value, equal values as they stand; those of value i are order[starts[i] : starts[i + 1]].
+    """
+    order = module.argsort(index, kind="stable")
+    return order, module.searchsorted(index[order], module.arange(groups + 1))
+
+
 def interpret_launch(launch):
     """Run a launch in the twin."""
     from .twin import interpret
@@ -191,3 +204,17 @@ def _first_home(args):
             return home
     arrays = arrays_of(args)
     return home_of(arrays[0]) if arrays else _HOMES[np.ndarray]
+
+
+def as_rows(array):
+    """Return an array as (rows, columns) over its last axis; a view where the strides allow one.
+
+    Raises:
+        ValueError: the array has no axes.
+    """
+    if array.ndim == 0:
+        raise ValueError("expected an array with at least one axis, got one without")
+    rows = 1
+    for size in array.shape[:-1]:
+        rows *= size
+    return array if array.ndim == 2 else array.reshape(rows, array.shape[-1])

@@ -53,3 +53,32 @@ def fill_kernel(out, size, value, BLOCK: tl.constexpr):
     """Write one value to all elements of a packed array; one program a block."""
     at = row_of_program() * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, value, mask=at < size)
+
+
+# Longest row a program keeps whole in registers; beyond it (65536 elements spill) rows are read block by block.
+LONGEST_ROW = 16384
+# Block of rows that are read in several steps.
+ROW_STEP = 4096
+
+
+def row_block(columns):
+    """Return the block that rows of `columns` elements are cut into: whole rows up to `LONGEST_ROW`, else steps."""
+    return block_for(columns, LONGEST_ROW) if columns <= LONGEST_ROW else ROW_STEP
+
+
+@triton.jit
+def load_row(pointer, at, columns, stride, other, ACCUMULATOR: tl.constexpr):
+    """Return elements of a row in the accumulator's type, `other` beyond its end."""
+    return tl.load(pointer + along(at, stride), mask=at < columns, other=other).to(ACCUMULATOR)
+
+
+@triton.jit
+def column_sum_kernel(partial, out, rows, columns, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    """Sum a packed (rows, columns) array over its rows; one program a block of columns."""
+    at = row_of_program() * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((STEP, BLOCK), partial.dtype.element_ty)
+    for start in range(0, rows, STEP):
+        row = start + tl.arange(0, STEP).to(tl.int64)
+        mask = (row[:, None] < rows) & (at[None, :] < columns)
+        total += tl.load(partial + row[:, None] * columns + at[None, :], mask=mask, other=0.0)
+    tl.store(out + at, tl.sum(total, 0), mask=at < columns)

@@ -126,6 +126,7 @@ def _compile_in_a_process(folder):
     return dataclasses.astuple(report)
 
 
+@pytest.mark.heavy
 def test_processes_share_a_cache(tmp_path):
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         results = pool.map(_compile_in_a_process, [str(tmp_path)] * 4, chunksize=1)

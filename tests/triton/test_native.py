@@ -13,6 +13,7 @@ from tests.triton import standin
 HEADERS = Path(sysconfig.get_paths()["include"]) / "Python.h"
 
 
+@pytest.mark.heavy
 def test_launch_tune_and_describe(tmp_path):
     if standin.compiler() is None or not HEADERS.exists():
         pytest.skip("Triton builds its launcher with a C compiler and Python's headers")

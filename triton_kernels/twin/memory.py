@@ -38,7 +38,7 @@ class Buffer:
         self.low = self.address - (first - low)
         self.process_low = low
         self.flat = _bytes(array, low, high)
-        self.inside = None if array.size * array.itemsize == high - low else _element_bytes(array, low, high)
+        self.inside = _gaps(array, low, high)
 
     @property
     def dtype(self):
@@ -72,11 +72,15 @@ def _bytes(array, low, high):
     return np.lib.stride_tricks.as_strided(corner.view(np.uint8), (high - low,), (1,), writeable=array.flags.writeable)
 
 
-def _element_bytes(array, low, high):
+def _gaps(array, low, high):
+    """Return which bytes between two addresses belong to an element, or None where all do."""
+    distinct = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)]
+    if distinct.size * distinct.itemsize == high - low:
+        return None
     inside = np.zeros(high - low, np.bool_)
     first = array.__array_interface__["data"][0] - low
-    view = np.lib.stride_tricks.as_strided(inside[first:], array.shape + (array.itemsize,), array.strides + (1,))
-    view[...] = True
+    shape, strides = distinct.shape + (array.itemsize,), distinct.strides + (1,)
+    np.lib.stride_tricks.as_strided(inside[first:], shape, strides)[...] = True
     return inside
 
 

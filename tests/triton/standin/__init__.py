@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fgrad.triton_kernels.runtime import group
+
 SOURCE = Path(__file__).with_name("libcuda.c")
 
 
@@ -112,6 +114,9 @@ class Arrays:
 
     def synchronize(self):
         pass
+
+    def group(self, index, groups):
+        return tuple(DeviceArray(array, index.number) for array in group(np, index.host, groups))
 
     def to_numpy(self, array):
         return array.host.copy()

@@ -1,0 +1,76 @@
+"""Dropout from counter-based random bits: the mask of an element depends on the seed and the element's number alone.
+
+So no mask is stored, the gradient is the same kernel applied to the cotangent, and the block size changes nothing.
+The bits are Philox 4x32-10 (Salmon et al., 2011) as `tl.rand` gives them.
+"""
+
+import triton
+import triton.language as tl
+
+from .runtime import as_rows, empty, launch, strides
+from .tiling import accumulator, along, block_for, row_of_program, warps_for
+
+_LARGEST_BLOCK = 2048
+
+
+@triton.jit
+def dropout_kernel(
+    x,
+    out,
+    columns,
+    x_row,
+    x_column,
+    seed,
+    offset,
+    RATE: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a block of a row: 0, or the element scaled by 1 / (1 - rate)."""
+    blocks = tl.cdiv(columns, BLOCK)
+    program = row_of_program()
+    row = program // blocks
+    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    mask = at < columns
+    value = tl.load(x + row * x_row + along(at, x_column), mask=mask, other=0.0).to(ACCUMULATOR)
+    kept = tl.rand(seed, offset + row * columns + at) >= RATE
+    tl.store(out + row * columns + at, tl.where(kept, value * (1 / (1 - RATE)), 0.0), mask=mask)
+
+
+def dropout_forward(x, rate, seed, *, offset=0):
+    """Set elements to 0 with probability `rate`, and scale the others so that the mean stays.
+
+    Args:
+        x: any shape with at least one axis, floating, any strides.
+        rate: in [0, 1).
+        seed: an integer of up to 63 bits.
+        offset: number of the first element, for arrays that continue one another.
+
+    Raises:
+        ValueError: rate is out of range, or x has no axes.
+
+    >>> import numpy as np
+    >>> sorted(set(dropout_forward(np.ones(100), 0.5, seed=1).tolist()))
+    [0.0, 2.0]
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate: got {rate}, expected a number in [0, 1)")
+    flat = as_rows(x)
+    rows, columns = flat.shape
+    out = empty(x, (rows, columns), x.dtype)
+    block = block_for(columns, _LARGEST_BLOCK)
+    launch(
+        dropout_kernel,
+        (rows * triton.cdiv(columns, block),),
+        *(flat, out, columns, *strides(flat), seed, offset),
+        RATE=float(rate),
+        ACCUMULATOR=accumulator(x.dtype),
+        BLOCK=block,
+        num_warps=warps_for(block),
+    )
+    return out.reshape(x.shape)
+
+
+def dropout_backward(ct, rate, seed, *, offset=0):
+    """Return the gradient of x for a cotangent of `dropout_forward(x, rate, seed, offset=offset)`."""
+    return dropout_forward(ct, rate, seed, offset=offset)

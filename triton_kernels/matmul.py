@@ -1,0 +1,174 @@
+"""Matrix products of any strides, batched, with bias and activation, and their gradients.
+
+Products are added up in float32 (float64 for float64). float32 operands are multiplied as float32 unless
+`precision="tf32"` is asked for. The gradients are products with transposed operands, which are views.
+"""
+
+import triton
+import triton.language as tl
+
+from .activation import ACTIVATIONS
+from .runtime import empty, launch, strides
+from .tiling import accumulator, along, row_of_program
+
+PRECISIONS = ("ieee", "tf32", "tf32x3")
+
+# How many blocks of rows are worked on together, so that blocks of y stay in the cache.
+_GROUP = 8
+
+
+@triton.jit
+def _block_of(program, rows, columns, M: tl.constexpr, N: tl.constexpr, GROUP: tl.constexpr):
+    """Return (batch, row block, column block) of a program; programs go down GROUP row blocks, then right."""
+    row_blocks = tl.cdiv(rows, M)
+    column_blocks = tl.cdiv(columns, N)
+    batch = program // (row_blocks * column_blocks)
+    inside = program % (row_blocks * column_blocks)
+    group = inside // (GROUP * column_blocks)
+    height = tl.minimum(row_blocks - group * GROUP, GROUP)
+    place = inside % (GROUP * column_blocks)
+    return batch, group * GROUP + place % height, place // height
+
+
+@triton.jit
+def matmul_kernel(
+    x,
+    y,
+    bias,
+    out,
+    rows,
+    columns,
+    inner,
+    x_batch,
+    x_row,
+    x_column,
+    y_batch,
+    y_row,
+    y_column,
+    bias_stride,
+    ACTIVATION: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """One program a block of the result."""
+    batch, row_block, column_block = _block_of(row_of_program(), rows, columns, M, N, GROUP)
+    row = row_block * M + tl.arange(0, M)
+    column = column_block * N + tl.arange(0, N)
+    row_mask = (row < rows)[:, None]
+    column_mask = (column < columns)[None, :]
+    x += batch * x_batch
+    y += batch * y_batch
+    total = tl.zeros((M, N), ACCUMULATOR)
+    for start in range(0, inner, K):
+        k = (start + tl.arange(0, K)).to(tl.int64)
+        a = tl.load(
+            x + row[:, None] * x_row + along(k, x_column)[None, :], mask=row_mask & (k < inner)[None, :], other=0.0
+        )
+        b = tl.load(
+            y + k[:, None] * y_row + along(column, y_column)[None, :],
+            mask=(k < inner)[:, None] & column_mask,
+            other=0.0,
+        )
+        total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACCUMULATOR)
+    if bias is not None:
+        total += tl.load(bias + along(column, bias_stride), mask=column < columns, other=0.0).to(ACCUMULATOR)[None, :]
+    if ACTIVATION is not None:
+        total, _ = ACTIVATION(total)
+    out += batch * rows * columns
+    tl.store(out + row[:, None] * columns + column[None, :], total, mask=row_mask & column_mask)
+
+
+def matmul_forward(x, y, bias=None, *, activation=None, precision="ieee"):
+    """Return x @ y, plus a bias, through an activation.
+
+    Args:
+        x: (…, rows, inner), floating, any strides. y: (…, inner, columns), of x's type and leading axes.
+        bias: (columns,), or None.
+        activation: "gelu", "gelu_tanh", "silu", or None.
+        precision: "ieee", "tf32" or "tf32x3", for float32 operands.
+
+    Returns:
+        (…, rows, columns) of x's dtype.
+
+    Raises:
+        ValueError: shapes or names do not fit.
+        TypeError: x and y differ in type.
+
+    >>> import numpy as np
+    >>> matmul_forward(np.ones((2, 3), np.float32), np.ones((3, 1), np.float32))
+    array([[3.],
+           [3.]], dtype=float32)
+    """
+    _check(x, y, bias, activation, precision)
+    batch_shape = x.shape[:-2]
+    left, right = _as_batch(x), _as_batch(y)
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    out = empty(x, (batch, rows, columns), x.dtype)
+    blocks = _blocks(x.dtype, rows, columns, inner)
+    programs = batch * triton.cdiv(rows, blocks["M"]) * triton.cdiv(columns, blocks["N"])
+    launch(
+        matmul_kernel,
+        (programs,),
+        *(left, right, bias, out, rows, columns, inner, *strides(left), *strides(right)),
+        *((None,) if bias is None else strides(bias)),
+        ACTIVATION=ACTIVATIONS[activation] if activation else None,
+        PRECISION=precision,
+        ACCUMULATOR=accumulator(x.dtype),
+        GROUP=_GROUP,
+        **blocks,
+    )
+    return out.reshape(*batch_shape, rows, columns)
+
+
+def matmul_backward(ct, x, y, *, precision="ieee"):
+    """Return (dx, dy) for a cotangent of `matmul_forward(x, y)`, without bias and activation.
+
+    Args:
+        ct: (…, rows, columns), of x's type, any strides.
+        x, y, precision: as given to the forward pass.
+    """
+    expected = (*x.shape[:-1], y.shape[-1])
+    if ct.shape != expected:
+        raise ValueError(f"ct: got shape {ct.shape}, expected {expected}")
+    dx = matmul_forward(ct, y.swapaxes(-1, -2), precision=precision)
+    dy = matmul_forward(x.swapaxes(-1, -2), ct, precision=precision)
+    return dx, dy
+
+
+def _blocks(dtype, rows, columns, inner):
+    """Return block sizes and compile options: large blocks for large products, 16 at least for the tensor cores."""
+    m = max(16, min(128, triton.next_power_of_2(max(1, rows))))
+    n = max(16, min(128, triton.next_power_of_2(max(1, columns))))
+    if dtype.itemsize >= 4:
+        m, n = min(m, 64), min(n, 64)
+    k = 64 if dtype.itemsize <= 2 else 32
+    k = max(16 if dtype.itemsize > 1 else 32, min(k, triton.next_power_of_2(max(1, inner))))
+    return {"M": m, "N": n, "K": k, "num_warps": 8 if m * n >= 128 * 128 else 4, "num_stages": 3}
+
+
+def _as_batch(x):
+    """Return x as (batch, rows, columns)."""
+    if x.ndim == 2:
+        return x[None]
+    batch = 1
+    for size in x.shape[:-2]:
+        batch *= size
+    return x if x.ndim == 3 else x.reshape(batch, *x.shape[-2:])
+
+
+def _check(x, y, bias, activation, precision):
+    if x.ndim < 2 or y.ndim != x.ndim or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
+        raise ValueError(f"x, y: got shapes {x.shape} and {y.shape}, expected (…, rows, inner) and (…, inner, columns)")
+    if x.dtype != y.dtype:
+        raise TypeError(f"x, y: got {x.dtype} and {y.dtype}, expected one type")
+    if bias is not None and bias.shape != y.shape[-1:]:
+        raise ValueError(f"bias: got shape {bias.shape}, expected {y.shape[-1:]}")
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"activation: got {activation!r}, expected None or one of {sorted(ACTIVATIONS)}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision: got {precision!r}, expected one of {PRECISIONS}")

@@ -6,6 +6,7 @@ as plain Python.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ import numpy as np
 from fgrad import tree
 from fgrad.core import ArrayType, Tracer, function_label, type_of
 from fgrad.ops import control as c
-from fgrad.ops.elementwise import clamp
+from fgrad.ops.elementwise import clamp, select
 from fgrad.program import Program, Traced, trace
+from fgrad.transforms.checkpoint import checkpoint
 from fgrad.transforms.jit import jit_enabled
 from fgrad.transforms.linearize import as_operand, check_callable
 from fgrad.transforms.programs import prefixed
@@ -308,19 +310,25 @@ def _check_branches(name: str, first: Traced, other: Traced, k: int) -> None:
 # ------------------------------------------------------------------------------------------------------ loops
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, max_steps: int | None = None
+) -> Any:
     """Apply `body_fun` to the state for as long as `cond_fun` of it is true.
 
-    Forward mode works; reverse mode raises ValueError, since the number of steps is not known beforehand. Under vmap
-    the loop runs until all examples are done, and those that are done keep their state.
+    Forward mode works; reverse mode needs `max_steps`. Under vmap the loop runs until all examples are done, and those
+    that are done keep their state.
 
     Args:
         cond_fun: state -> bool scalar.
         body_fun: state -> state of the same tree, shapes and dtypes.
         init_val: the first state, any pytree.
+        max_steps: a bound on the number of steps, n. With it the loop has reverse mode in memory for 2√n states: the
+            steps run in √n blocks of √n, and the backward pass runs each block again. A loop that is not done after n
+            steps raises ValueError where its state is known, and gives nan where it is traced.
 
     Raises:
         TypeError: a function is not callable, the condition is no bool scalar, or the state changes type.
+        ValueError: `max_steps` is negative, or too small.
 
     Example:
         >>> import numpy as np, fgrad
@@ -329,6 +337,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
+    if max_steps is not None:
+        return _bounded_loop(cond_fun, body_fun, init_val, max_steps)
     if not jit_enabled():
         while cond_fun(init_val):
             init_val = body_fun(init_val)
@@ -357,6 +367,45 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         body_consts=len(body_consts),
     )
     return tree.unflatten(treedef, _arrays(outs))
+
+
+def _bounded_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, max_steps: int) -> Any:
+    """Run a loop of at most `max_steps` as blocks of steps, each block recomputed in the backward pass."""
+    if max_steps < 0:
+        raise ValueError(f"while_loop: max_steps must not be negative, got {max_steps}")
+    init = tree.map(lambda x: _array(as_operand(x, "init_val of while_loop")), init)
+    size = math.isqrt(max_steps)
+    blocks = max_steps // size if size else 0
+
+    def step(value: Any) -> Any:
+        return cond(test(value), body, lambda v: v, value)
+
+    def steps(value: Any, count: int) -> Any:
+        return scan(lambda v, _: (step(v), None), value, None, length=count)[0]
+
+    @checkpoint
+    def block(value: Any) -> Any:
+        return steps(value, size)
+
+    value = init
+    if blocks:
+        value = scan(lambda v, _: (cond(test(v), block, lambda u: u, v), None), value, None, length=blocks)[0]
+    value = steps(value, max_steps - blocks * size)
+    return _checked_end(test(value), value, max_steps)
+
+
+def _checked_end(going: Any, value: Any, max_steps: int) -> Any:
+    """Return the state of a bounded loop if it is done; if not, ValueError, or nan in it and its derivatives."""
+    if not isinstance(going, Tracer):
+        if going:
+            raise ValueError(f"while_loop: the condition still holds after max_steps={max_steps} steps")
+        return value
+
+    def spoil(x: Any) -> Any:
+        dtype = type_of(x).dtype
+        return x * select(going, dtype.type(np.nan), dtype.type(1)) if dtype.kind in "fc" else x
+
+    return tree.map(spoil, value)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:

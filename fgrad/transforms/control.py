@@ -567,7 +567,7 @@ def _while_linearize(tape: Linearize, args: Sequence[Any], params: Params) -> An
     if not tape.forward:
         raise ValueError(
             f"{tape.label}: reverse mode through fgrad.lax.while_loop needs a bound on the number of steps.\n"
-            "Remedy: use fgrad.lax.fori_loop or scan with known bounds, or forward mode (jvp, jacfwd)."
+            "Remedy: while_loop(…, max_steps=n); or fgrad.lax.fori_loop or scan with known bounds, or forward mode."
         )
     mask, values, nodes = split_arguments(tape, args)
     outs = tape.pass_on(while_loop, values, params)

@@ -174,3 +174,33 @@ def test_residuals_that_do_not_change_are_not_stacked():
     forward = next(eq for eq in program.equations if eq.prim.name == "scan")
     stacked = [v.type.shape for v in forward.outputs if v.type.shape[:1] == (9,)]
     assert stacked and all(np.prod(shape) <= 9 * 50 for shape in stacked)
+
+
+@pytest.mark.parametrize("max_steps", [6, 7, 9, 20])
+def test_while_loop_with_a_bound_has_reverse_mode(max_steps):
+    def bounded(x):
+        return lax.while_loop(
+            lambda s: (s * s).sum() < 100.0, lambda s: s * (1.5 + x[0] * x[0]), x, max_steps=max_steps
+        )
+
+    def by_hand(x):
+        s = x
+        while (s * s).sum() < 100.0:
+            s = s * (1.5 + x[0] * x[0])
+        return s
+
+    same_under_all_transforms(bounded, by_hand, X)
+
+
+def test_a_bound_that_is_too_small_is_loud():
+    def f(x):
+        return lax.while_loop(lambda s: s < 100.0, lambda s: 2 * s, x, max_steps=3)
+
+    with pytest.raises(ValueError, match="still holds after max_steps=3"):
+        f(1.0)
+    with pytest.raises(ValueError, match="still holds after max_steps=3"):
+        fgrad.grad(f)(1.0)
+    assert np.isnan(fgrad.jit(f)(1.0)) and np.isnan(fgrad.jit(fgrad.grad(f))(1.0))
+    with pytest.raises(ValueError, match="must not be negative"):
+        lax.while_loop(lambda s: s < 1, lambda s: s, 0.0, max_steps=-1)
+    assert lax.while_loop(lambda s: s < 1, lambda s: s, 2.0, max_steps=0) == 2.0

@@ -5,7 +5,7 @@
 
 import fgrad.numpy as _numpy  # noqa: F401  (its functions are what recorded operations are composed of)
 from fgrad.compat import dtypes as _dtypes
-from fgrad.compat.dtypes import Size, device, get_default_dtype, set_default_dtype
+from fgrad.compat.dtypes import Size, device, finfo, get_default_dtype, iinfo, set_default_dtype
 from fgrad.compat.methods import FUNCTIONS as _FUNCTIONS
 from fgrad.compat.modes import (
     enable_grad,

@@ -197,6 +197,31 @@ class device:
 CPU = device()
 
 
+class finfo:
+    """The limits of a floating dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
+
+    def __init__(self, type=None):
+        d = to_numpy(type) if type is not None else default.real
+        if d.kind not in "fc":
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{of(d)!r}'")
+        found = np.finfo(d)
+        for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
+            setattr(self, name, float(getattr(found, name)))
+        self.bits = found.bits
+        self.dtype = of(d).name
+
+
+class iinfo:
+    """The limits of an integer dtype: max, min, bits."""
+
+    def __init__(self, type):
+        d = to_numpy(type)
+        if d.kind not in "iu":
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{of(d)!r}'")
+        found = np.iinfo(d)
+        self.max, self.min, self.bits, self.dtype = int(found.max), int(found.min), found.bits, of(d).name
+
+
 # ------------------------------------------------------------------------------------------------------ promotion
 
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -226,8 +251,7 @@ def result_dtype(values):
     out = None
     for d in found:
         if d is not None and (out is None or category(d) > category(out)):
-            real_kept = out is not None and d.kind == "c" and out.kind == "f"
-            out = np.result_type(out, np.complex64) if real_kept and d is found[2] else d
+            out = np.result_type(out, np.complex64) if out is not None and (out.kind, d.kind) == ("f", "c") else d
     return out
 
 

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from fgrad.compat.graph import AccumulateGrad, GradientEdge
-from fgrad.compat.hooks import run_hooks
+from fgrad.compat.graph import AccumulateGrad, GradientEdge, GraphNode
+from fgrad.compat.hooks import as_tensor, run_hooks
 from fgrad.compat.modes import mode
 from fgrad.compat.tape import (
     FREED,
@@ -84,7 +84,7 @@ class Pass:
         grads = self.grads
         if place not in grads:
             grads[place] = g
-            seq = place.seq
+            seq = place._seq
             if seq:
                 self.places[seq] = place
                 heappush(self.due, -seq)
@@ -99,8 +99,8 @@ class Pass:
         while due:
             place = places.pop(-heappop(due))
             g = grads.pop(place)
-            saved = place.saved
-            if not plain or saved is None or place.more is not None or g is None or g.__class__ is list:
+            saved = place._saved
+            if not plain or saved is None or place._more is not None or g is None or g.__class__ is list:
                 self._work(place, g)
                 continue
             # The usual case, spelled out: what `_work`, `_pull` and `send` do for a node without any extras.
@@ -109,15 +109,15 @@ class Pass:
                     if pair is not None and pair[0][0] != pair[1]:
                         check_versions(place)
                 if not self.keep:
-                    place.saved = FREED
-            for parent, h in zip(place.parents, place.plan.pull(saved, place.types, place.params, g)):
+                    place._saved = FREED
+            for parent, h in zip(place._parents, place._plan.pull(saved, place.types, place.params, g)):
                 if parent in grads:
                     if h is not None:
                         have = grads[parent]
                         grads[parent] = h if have is None else have + h
                 else:
                     grads[parent] = h
-                    seq = parent.seq
+                    seq = parent._seq
                     if seq:
                         places[seq] = parent
                         heappush(due, -seq)
@@ -126,8 +126,8 @@ class Pass:
 
     def _work(self, place, g):
         """Work one place off: hooks, requests, the node itself, and its parents' shares."""
-        if place.more is not None:
-            g = place.more.before(place, g, self.create)
+        if place._more is not None:
+            g = place._more.before(place, g, self.create)
         captured = self.captured
         if captured is not None and place in captured:
             captured[place] = g
@@ -137,9 +137,9 @@ class Pass:
             self._collect(place, g)
             return
         pulled = self._pull(place, g)
-        if place.more is not None:
-            pulled = place.more.after(place, g, pulled, self.create)
-        for parent, h in zip(place.parents, pulled):
+        if place._more is not None:
+            pulled = place._more.after(place, g, pulled, self.create)
+        for parent, h in zip(place._parents, pulled):
             if parent is not None:
                 self.send(parent, h)
 
@@ -149,20 +149,20 @@ class Pass:
         grads = self.grads
         slots = grads.get(node)
         if slots is None:
-            slots = grads[node] = [None] * node.width
-            self.places[node.seq] = node
-            heappush(self.due, -node.seq)
+            slots = grads[node] = [None] * node._width
+            self.places[node._seq] = node
+            heappush(self.due, -node._seq)
         have = slots[output.index]
         slots[output.index] = g if have is None else have if g is None else have + g
 
     def _pull(self, node, g):
         """Return the gradients that a node gives to its parents, and free what it saved unless it is kept."""
-        plan = node.plan
+        plan = node._plan
         if plan is None:
             return node.run(g, self)
         if g is None or g.__class__ is list and all(c is None for c in g):
-            return [None] * len(node.parents)
-        saved = node.saved
+            return [None] * len(node._parents)
+        saved = node._saved
         if saved is FREED:
             raise RuntimeError(FREED_MESSAGE)
         if self.create:
@@ -170,7 +170,7 @@ class Pass:
         else:
             pulled = plan.pull(unpacked(node) if saved else saved, node.types, node.params, g)
         if saved and not self.keep:
-            node.saved = FREED
+            node._saved = FREED
         return pulled
 
     def _finish(self, leaf, g):
@@ -184,7 +184,8 @@ class Pass:
             accumulate(leaf, g)
             if extras is not None and extras.post_hooks:
                 for hook in list(extras.post_hooks.values()):
-                    hook(leaf)
+                    if hook(leaf) is not None:
+                        raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 class Needed(set):
@@ -209,7 +210,7 @@ class Needed(set):
             seen.add(place)
             order.append(place)
             stack.extend(sources(place))
-        order.sort(key=lambda place: place.seq)
+        order.sort(key=lambda place: place._seq)
         needed = cls(requested)
         needed.interior = set()
         needed.reached = seen
@@ -224,7 +225,7 @@ def sources(place):
     """Return the places that a place's gradient flows to."""
     if place.__class__ is Output:
         return (place.node,)
-    return () if isinstance(place, Tensor) else place.parents
+    return () if isinstance(place, Tensor) else place._parents
 
 
 # ----------------------------------------------------------------------------------------------------- accumulation
@@ -436,7 +437,7 @@ def _result(g, t, k, allowed, materialize, create):
         return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None) if materialize else None
     if isinstance(g, Tensor):
         return g
-    if g.dtype != t._data.dtype:
+    if not isinstance(t, GradientEdge) and g.dtype != t._data.dtype:
         g = g.real if g.dtype.kind == "c" and t._data.dtype.kind != "c" else g
         g = g.astype(t._data.dtype)
     return wrap(g if _ours_alone(g) or g.base is None and g.flags.writeable else np.array(g))
@@ -536,5 +537,29 @@ def _explicit(root, g, k):
         )
     return g if g._data.dtype == root._data.dtype else g.to(root.dtype)
 
+
+def call_node(node, *grads):
+    """Run one node on gradients of its outputs and return those of its inputs: what `grad_fn(g)` does.
+
+    Raises:
+        TypeError: the number of gradients is not that of the outputs.
+    """
+    width = getattr(node, "_width", 1) if node._plan is None or node._plan.prim.multiple else 1
+    if len(grads) != width:
+        raise TypeError(f"expected {width} arguments, got {len(grads)} instead")
+    composed = node._more is not None and node._more.sources is not None
+    operands = node._more.sources if composed else node._sources()
+    sources = [place for place in operands if place is not None]
+    work = Pass(True, mode.enabled, accumulate=False)
+    work.captured = dict.fromkeys(sources)
+    work.needed = Needed.toward([node], sources)
+    work.needed.interior -= set(sources)
+    given = [None if g is None else g if work.create else g._data for g in grads]
+    run_pass([(node, given if width > 1 else given[0])], work)
+    pulled = tuple([None if place is None else as_tensor(work.captured[place]) for place in operands])
+    return pulled[0] if len(pulled) == 1 else pulled
+
+
+GraphNode.__call__ = call_node
 
 _own_references = _count_own_references()

@@ -136,24 +136,23 @@ class AutogradContext(graph.Node, FunctionCtx):
     `argument_names` and `argument_needs_grad` say what `needs_input_grad` answers.
     """
 
-    plan = None
-    saved = None
-    function = None
+    _plan = _saved = None
+    _function = None
 
     def __init__(self, ptr=None, env=None, argument_names=None, argument_needs_grad=None):
         self.ptr = ptr
         self.env = env
         self.argument_names = tuple(argument_names or ())
         self.needs_input_grad = argument_needs_grad or ()
-        self.parents = []
-        self.more = None
-        self.seq = 0
-        self.width = 1
+        self._parents = []
+        self._more = None
+        self._seq = 0
+        self._width = 1
         self.materialize_grads = True
         self._to_save = ()
         self._named_to_save = {}
         self._dirty = self._non_differentiable = ()
-        self._saved = self._saved_by_name = None
+        self._kept = self._kept_by_name = None
 
     @property
     def needs_input_grad(self):
@@ -174,13 +173,13 @@ class AutogradContext(graph.Node, FunctionCtx):
                 raise TypeError(
                     f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
                 )
-        self._saved = [Saved(t, self, inputs, outputs) for t in self._to_save]
-        self._saved_by_name = {k: Saved(t, self, inputs, outputs) for k, t in self._named_to_save.items()}
+        self._kept = [Saved(t, self, inputs, outputs) for t in self._to_save]
+        self._kept_by_name = {k: Saved(t, self, inputs, outputs) for k, t in self._named_to_save.items()}
         self._to_save = self._named_to_save = ()
 
     def _unpacked(self, saved):
         if saved is FREED:
-            if not self.seq:
+            if not self._seq:
                 return []
             raise RuntimeError(FREED_MESSAGE)
         return [s.get(self) for s in saved]
@@ -188,15 +187,15 @@ class AutogradContext(graph.Node, FunctionCtx):
     @property
     def saved_tensors(self):
         """The tensors given to `save_for_backward`; RuntimeError if one was changed in place, or the graph freed."""
-        return tuple(self._unpacked(self._saved))
+        return tuple(self._unpacked(self._kept))
 
     @property
     def saved_variables(self):
         """What was saved: by name or position if it was saved by name, else torch's deprecated tuple."""
-        if self._saved_by_name:
-            values = self._unpacked(list(self._saved_by_name.values()))
-            named = dict(zip(self._saved_by_name, values))
-            positional = {str(k): t for k, t in enumerate(self._unpacked(self._saved))}
+        if self._kept_by_name:
+            values = self._unpacked(list(self._kept_by_name.values()))
+            named = dict(zip(self._kept_by_name, values))
+            positional = {str(k): t for k, t in enumerate(self._unpacked(self._kept))}
             return SavedVariables({**positional, **named})
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
@@ -218,24 +217,24 @@ class AutogradContext(graph.Node, FunctionCtx):
 
     def place(self, index):
         """Return the place of the output of a number."""
-        return self if self.width == 1 else Output(self, index)
+        return self if self._width == 1 else Output(self, index)
 
     @property
     def next_functions(self):
         """For each tensor argument a pair of the node it came from and that node's output number."""
-        return tuple([graph.edge(p) for p, t in zip(self.parents, self._is_tensor) if t])
+        return tuple([graph.edge(p) for p, t in zip(self._parents, self._is_tensor) if t])
 
     def run(self, g, work):
         """Run the user's backward within a pass, on tensors, and check what it gives."""
-        if self._saved is FREED and self.seq:
+        if self._kept is FREED and self._seq:
             raise RuntimeError(FREED_MESSAGE)
         given = g if g.__class__ is list else [g]
         tensors = [self._gradient(k, x) for k, x in enumerate(given)]
         pulled = self._apply_backward(*tensors)
         pulled = pulled if isinstance(pulled, tuple) else tuple(pulled) if isinstance(pulled, list) else (pulled,)
         checked = self._checked(pulled)
-        if not work.keep and (self._saved or self._saved_by_name):
-            self._saved = self._saved_by_name = FREED
+        if not work.keep and (self._kept or self._kept_by_name):
+            self._kept = self._kept_by_name = FREED
         return checked if work.create else [None if t is None else t._data for t in checked]
 
     def _gradient(self, k, g):
@@ -247,7 +246,7 @@ class AutogradContext(graph.Node, FunctionCtx):
         return as_tensor(g)
 
     def _apply_backward(self, *grads):
-        backward, vjp = self.function.backward, self.function.vjp
+        backward, vjp = self._function.backward, self._function.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
@@ -258,7 +257,7 @@ class AutogradContext(graph.Node, FunctionCtx):
     def _checked(self, pulled):
         """Return one gradient for each argument, of its shape and dtype; RuntimeError or TypeError in torch's words."""
         name = self.name()
-        expected = len(self.parents)
+        expected = len(self._parents)
         if len(pulled) > expected and all(g is None for g in pulled[expected:]):
             pulled = pulled[:expected]
         if len(pulled) != expected:
@@ -277,7 +276,7 @@ class AutogradContext(graph.Node, FunctionCtx):
                 f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding "
                 "forward input was not a Variable"
             )
-        if self.parents[k] is None:
+        if self._parents[k] is None:
             return None
         shape, dtype = self._in_types[k]
         if g._data.shape != shape:
@@ -320,7 +319,7 @@ class _FunctionMeta(type):
 
     def __init__(cls, name, bases, attributes):
         super().__init__(name, bases, attributes)
-        cls._backward_cls = type(name + "Backward", (AutogradContext,), {"function": cls, "__module__": cls.__module__})
+        cls._backward_cls = type(name + "Backward", (AutogradContext,), {"_function": cls, "__module__": cls.__module__})
 
 
 class Function(metaclass=_FunctionMeta):
@@ -446,7 +445,7 @@ class _Call:
         names = _argument_names(self.function)
         AutogradContext.__init__(ctx, argument_names=names, env=self.function)
         ctx.needs_input_grad = [p is not None for p in self.places]
-        ctx.parents = self.places if self.recorded else [None] * len(self.args)
+        ctx._parents = self.places if self.recorded else [None] * len(self.args)
         ctx._is_tensor = [isinstance(a, Tensor) for a in self.args]
         ctx._in_types = [(a._data.shape, a._data.dtype) if isinstance(a, Tensor) else None for a in self.args]
         return ctx
@@ -477,16 +476,19 @@ class _Call:
             isinstance(o, Tensor) and o._data.dtype.kind in "fc" and not any(o is n for n in ctx._non_differentiable)
             for o in outputs
         ]
-        ctx.width = len(outputs)
+        ctx._width = len(outputs)
         ctx._out_types = [(o._data.shape, o._data.dtype) if isinstance(o, Tensor) else None for o in outputs]
-        ctx.seq = clock()
+        ctx._seq = clock()
         done = {}
         settled = []
         for k, out in enumerate(outputs):
             if not isinstance(out, Tensor):
                 settled.append(out)
-            elif id(out) in done:
-                settled.append(done[id(out)])
+            elif id(out) in done:  # returned twice: one tensor, whose gradient arrives at its last place
+                made = done[id(out)]
+                if self.recorded and differentiable[k] and made._node is not None:
+                    made._node = ctx.place(k)
+                settled.append(made)
             else:
                 made = self._settle_one(ctx, out, k, differentiable[k])
                 done[id(out)] = made
@@ -522,7 +524,7 @@ class _Call:
             return
         view = out._view
         if view is not None:
-            if view.origin is views.MULTIPLE or ctx.width > 1:
+            if view.origin is views.MULTIPLE or ctx._width > 1:
                 raise RuntimeError(
                     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
                     "than one Tensor. This is not supported by the current autograd engine. "

@@ -59,8 +59,6 @@ def _strict_outputs(outputs, inputs, name):
     for k, out in enumerate(outputs):
         if not views.requires_grad(out):
             raise RuntimeError(f"Output {k} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner from the input when running in strict mode.")
-        if any(out is x for x in inputs):
-            raise RuntimeError(f"Output {k} of the user-provided function is independent of the inputs. This is not allowed in strict mode.")
 
 
 def _filled(grads, like, strict, stage):

@@ -24,13 +24,13 @@ class GraphNode:
     @property
     def next_functions(self):
         """For each input a pair of the node it came from and that node's output number; (None, 0) for constants."""
-        more = self.more
+        more = self._more
         if more is not None and more.sources is not None:
             return tuple([edge(place) for place in more.sources])
         return tuple([edge(place) for place in self._sources()])
 
     def _sources(self):
-        return self.parents
+        return self._parents
 
     @property
     def metadata(self):
@@ -70,7 +70,7 @@ class AccumulateGrad(Node):
 
     def register_hook(self, hook):
         """Call `hook(grad_inputs, grad_outputs)` after the gradient has been added to the leaf's."""
-        return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)) and None)
+        return self.variable.register_post_accumulate_grad_hook(lambda leaf: [hook((), (leaf.grad,))] and None)
 
     def register_prehook(self, hook):
         """Call `hook(grad_outputs)` before the gradient is added."""

@@ -43,9 +43,9 @@ class saved_tensors_hooks:
 
     def pack(self, node):
         """Pack what a node has saved."""
-        for k, value in enumerate(node.saved):
+        for k, value in enumerate(node._saved):
             if isinstance(value, (np.ndarray, Tracer)):
-                node.saved[k] = self.packed(wrap(value))
+                node._saved[k] = self.packed(wrap(value))
         PlaceHooks.at(node)
 
     def packed(self, t):

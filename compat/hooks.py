@@ -67,9 +67,9 @@ class PlaceHooks:
     @classmethod
     def at(cls, place):
         """Return the hooks of a place, made if it has none yet."""
-        if place.more is None:
-            place.more = cls()
-        return place.more
+        if place._more is None:
+            place._more = cls()
+        return place._more
 
     def before(self, place, g, create):
         """Return the gradient that goes on into the place: run the tensor's hooks, keep it, run the node's pre-hooks."""

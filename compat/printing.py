@@ -50,22 +50,17 @@ class Formatter:
         if not self.floating:
             self.width = max([self.width, *[len(str(v)) for v in flat.tolist()]])
             return
-        finite = np.abs(flat[np.isfinite(flat) & (flat != 0)]).astype(float)
-        if finite.size:
-            self._choose_style(flat[np.isfinite(flat) & (flat != 0)].astype(float), finite)
-        for v in flat.tolist():
-            self.width = max(self.width, len(self._text(v)))
+        shown = flat[np.isfinite(flat) & (flat != 0)].astype(float)
+        if shown.size:
+            self._choose_style(shown, np.abs(shown))
         if options.sci_mode is not None:
             self.scientific = options.sci_mode
-            self.width = max([len(self._text(v)) for v in flat.tolist()] or [1])
+        self.width = max([self.width, *[len(self._text(v)) for v in shown.tolist()]])
 
     def _choose_style(self, values, sizes):
         low, high = sizes.min(), sizes.max()
         self.whole = bool((values == np.ceil(values)).all())
-        if self.whole:
-            self.scientific = high / low > 1000.0 or high > 1.0e8
-        else:
-            self.scientific = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
+        self.scientific = high / low > 1000.0 or high > 1.0e8 or not self.whole and low < 1.0e-4
 
     def _text(self, v):
         if not self.floating:

@@ -34,21 +34,30 @@ FREED_MESSAGE = (
 class Node(graph.Node):
     """One recorded step: the plan of a primitive, what it saved, and the places its inputs came from.
 
-    `saved` are arrays, in the order of `plan.saves`; `versions` pairs of a version counter and the version at which the
-    value was saved; `parents` a place for each of `plan.active`. `more` is a `hooks.PlaceHooks` or None;
-    `width` is the number of outputs, set only if there are several.
+    `_saved` are arrays, in the order of `plan.saves`; `versions` pairs of a version counter and the version at which the
+    value was saved; `_parents` a place for each of `plan.active`. `_more` is a `hooks.PlaceHooks` or None;
+    `_width` is the number of outputs, set only if there are several.
     """
 
-    __slots__ = ("plan", "saved", "versions", "types", "params", "parents", "seq", "more", "width", "__weakref__")
+    __slots__ = ("_plan", "_saved", "versions", "types", "params", "_parents", "_seq", "_more", "_width", "__weakref__")
 
     def node_and_index(self):
         """Return the node and the number of its output that this place stands for."""
         return self, 0
 
+    def place(self, index):
+        """Return the place of the output of a number."""
+        return Output(self, index) if self._plan.prim.multiple else self
+
+    def __getattr__(self, name):
+        if name.startswith("_saved_"):
+            return saved_by_name(self, name.removeprefix("_saved_"))
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def _sources(self):
         """Return a place for every input of the operation, None for those that require no grad."""
-        places = [None] * max(len(self.plan.prim.inputs), 1 + max(self.plan.active))
-        for i, place in zip(self.plan.active, self.parents):
+        places = [None] * max(len(self._plan.prim.inputs), 1 + max(self._plan.active))
+        for i, place in zip(self._plan.active, self._parents):
             places[i] = place
         return places
 
@@ -56,15 +65,15 @@ class Node(graph.Node):
 class Output:
     """The k-th output of a node with several, as a place in the graph."""
 
-    __slots__ = ("node", "index", "seq", "more", "__weakref__")
+    __slots__ = ("node", "index", "_seq", "_more", "__weakref__")
 
-    plan = saved = None
+    _plan = _saved = None
 
     def __init__(self, node, index):
         self.node = node
         self.index = index
-        self.seq = clock()
-        self.more = None
+        self._seq = clock()
+        self._more = None
 
     def node_and_index(self):
         """Return the node and the number of its output that this place stands for."""
@@ -86,12 +95,12 @@ class Recipe:
     def node(self, parents):
         """Return a new node with these parents that has saved nothing yet."""
         node = _new(self.node_class)
-        node.plan = self.plan
-        node.parents = parents
-        node.saved = ()
+        node._plan = self.plan
+        node._parents = parents
+        node._saved = ()
         node.params = NO_PARAMS
-        node.versions = node.types = node.more = None
-        node.seq = clock()
+        node.versions = node.types = node._more = None
+        node._seq = clock()
         return node
 
 
@@ -193,9 +202,9 @@ def record(recipe, args, values, parents, params, mask, out):
     node.types = kept_types(plan, values, outs)
     node.params = params
     if any(o.dtype.kind == "c" for o in outs) or any(values[i].dtype.kind == "c" for i in recipe.active):
-        node.plan = conjugated(plan)
+        node._plan = conjugated(plan)
     if multiple:
-        node.width = len(outs)
+        node._width = len(outs)
         results = tuple([wrap(o, Output(node, k) if differentiable(o) else None) for k, o in enumerate(outs)])
     else:
         results = (wrap(outs[0], node),)
@@ -208,7 +217,7 @@ def save(node, args, results):
     """Keep what the pull of a node needs, with the versions of the tensors that it belongs to."""
     saved = []
     versions = []
-    for k in node.plan.saves:
+    for k in node._plan.saves:
         t = args[k] if k >= 0 else results[~k]
         if isinstance(t, Tensor):
             counter = t._counter
@@ -219,7 +228,7 @@ def save(node, args, results):
         else:
             saved.append(t)
             versions.append(None)
-    node.saved = saved
+    node._saved = saved
     node.versions = versions
     if mode.packing:
         mode.packing.pack(node)
@@ -276,13 +285,13 @@ def check_versions(node):
 def modified_error(node, k):
     """Return the error for the k-th saved value of `node`, which was changed in place."""
     counter, version = node.versions[k]
-    value = node.saved[k]
-    index = node.plan.saves[k]
+    value = node._saved[k]
+    index = node._plan.saves[k]
     maker = ""
     if index < 0:
         maker = f", which is output {~index} of {type(node).__name__},"
-    elif index in node.plan.active:
-        source, number = edge(node.parents[node.plan.active.index(index)])
+    elif index in node._plan.active:
+        source, number = edge(node._parents[node._plan.active.index(index)])
         maker = f", which is output {number} of {source.name()},"
     what = f"[{type_name(wrap(value))} {list(value.shape)}]".replace("torch.", "torch.", 1)
     return RuntimeError(
@@ -295,7 +304,7 @@ def modified_error(node, k):
 def unpacked(node):
     """Return the arrays that `node` saved, checked, and unpacked if hooks packed them."""
     check_versions(node)
-    return [value.unpack()._data if value.__class__ is Packed else value for value in node.saved]
+    return [value.unpack()._data if value.__class__ is Packed else value for value in node._saved]
 
 
 class Packed:
@@ -319,25 +328,39 @@ class Packed:
 
 def saved_tensors(node):
     """Return what `node` saved as tensors that know where they came from; RuntimeError if freed or changed."""
-    if node.saved is FREED:
+    if node._saved is FREED:
         raise RuntimeError(FREED_MESSAGE)
     if node.versions:
         check_versions(node)
-    return [saved_tensor(node, k) for k in range(len(node.saved))]
+    return [saved_tensor(node, k) for k in range(len(node._saved))]
+
+
+_TORCH_NAMES = {"self": "x", "other": "y", "input": "x", "result": "out", "exponent": "y", "mat2": "y", "vec": "y"}
+
+
+def saved_by_name(node, name):
+    """Return a saved value by torch's name for it, `self`, `other` or `result`; AttributeError if it was not saved."""
+    prim = node._plan.prim
+    ours = _TORCH_NAMES.get(name, name)
+    places = {**{n: i for i, n in enumerate(prim.inputs)}, **{n: ~k for k, n in enumerate(prim.outputs)}}
+    if node._saved is not FREED and places.get(ours) not in node._plan.saves:
+        if ours in prim.inputs:
+            return None
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+    return saved_tensors(node)[node._plan.saves.index(places[ours])]
 
 
 def saved_tensor(node, k):
     """Return the k-th saved value of `node` as a tensor with its history; plain numbers stay what they are."""
-    value = node.saved[k]
+    value = node._saved[k]
     if value.__class__ is Packed:
         value = value.unpack()._data
-    plan = node.plan
+    plan = node._plan
     index = plan.saves[k]
     if index < 0:
-        place = Output(node, ~index) if plan.prim.multiple else node
-        t = wrap_value(value, place)
+        t = wrap_value(value, node.place(~index))
     elif index in plan.active:
-        place = node.parents[plan.active.index(index)]
+        place = node._parents[plan.active.index(index)]
         if isinstance(place, Tensor) and place._data is value:
             return place
         t = wrap(value, place)
@@ -408,5 +431,5 @@ def pull_recorded(node, ct):
     else:
         ct = recorder.lift(ct)
     with recorder:
-        pulled = node.plan.pull(saved, node.types, node.params, ct)
+        pulled = node._plan.pull(saved, node.types, node.params, ct)
     return [recorder.lower(g) for g in pulled]

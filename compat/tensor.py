@@ -53,7 +53,7 @@ class Tensor:
     __slots__ = ("_data", "_node", "_counter", "_view", "_extras", "__dict__", "__weakref__")
 
     # Leaves stand in the graph beside nodes, last in the order of a backward pass.
-    seq = 0
+    _seq = 0
 
     def __new__(cls, *args, **kwargs):
         self = _new(cls)

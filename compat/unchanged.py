@@ -8,6 +8,8 @@ import pkgutil
 import runpy
 import sys
 
+import numpy as np
+
 _PACKAGE = "fgrad.compat"
 
 
@@ -27,6 +29,8 @@ def namespaces():
 def as_torch():
     """Let `import torch` mean fgrad.compat inside the block; what `torch` was before is put back.
 
+    NumPy's floating-point warnings are off inside, as torch gives none.
+
     Example:
         >>> import fgrad.compat
         >>> with fgrad.compat.as_torch():
@@ -40,7 +44,8 @@ def as_torch():
     ours = namespaces()
     sys.modules.update(ours)
     try:
-        yield sys.modules[_PACKAGE]
+        with np.errstate(all="ignore"):
+            yield sys.modules[_PACKAGE]
     finally:
         for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
             del sys.modules[name]

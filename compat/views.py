@@ -60,15 +60,15 @@ def follow_place(place, base, chain):
 def link(recipe, kinds, out, params, parents, saved=()):
     """Return a node of a linear primitive, made from types."""
     node = object.__new__(recipe.node_class)
-    node.plan = recipe.plan
-    node.saved = list(saved)
+    node._plan = recipe.plan
+    node._saved = list(saved)
     node.versions = None
     typed = recipe.plan.typed or ()
     node.types = tuple([kinds[k] if k >= 0 else out for k in typed])
     node.params = params
-    node.parents = parents
-    node.seq = clock()
-    node.more = None
+    node._parents = parents
+    node._seq = clock()
+    node._more = None
     return node
 
 
@@ -84,8 +84,17 @@ def view(prim, x, params, node_name=None):
 
 
 def _shares(out, data):
-    owner = data if data.base is None else data.base
-    return out.base is owner or out.base is data
+    return owner(out) is owner(data)
+
+
+def owner(data):
+    """Return the array whose memory `data` looks into; windows made by strides stand a step apart from it."""
+    found = data
+    while (base := getattr(data, "base", None)) is not None:
+        data = base
+        if isinstance(data, np.ndarray):
+            found = data
+    return found
 
 
 def as_view(out, x, links, origin=PLAIN):
@@ -109,6 +118,22 @@ def alias(x):
 
 
 # ------------------------------------------------------------------------------------------ primitives that are views
+
+
+real_view = linear(
+    "real_view",
+    lambda x: x.real,
+    type=lambda x: ArrayType(x.shape, np.zeros((), x.dtype).real.dtype),
+    transpose=lambda ct: TABLE["complex"](ct, 0 * ct),
+    doc="The real part of complex x: a view.",
+)
+imag_view = linear(
+    "imag_view",
+    lambda x: x.imag,
+    type=lambda x: ArrayType(x.shape, np.zeros((), x.dtype).real.dtype),
+    transpose=lambda ct: TABLE["complex"](0 * ct, -ct),
+    doc="The imaginary part of complex x: a view.",
+)
 
 
 class Index:
@@ -187,13 +212,11 @@ def _strided(x, *, shape, strides, offset):
 
 def storage_of(x):
     """Return the whole memory that an array looks into, flat, and the place in it where the array starts."""
-    owner = x
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    memory = owner(x)
     step = x.itemsize
-    start = (x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // step
-    count = owner.nbytes // step
-    flat = np.lib.stride_tricks.as_strided(owner.view(x.dtype) if owner.dtype != x.dtype else owner, (count,), (step,))
+    start = (x.__array_interface__["data"][0] - memory.__array_interface__["data"][0]) // step
+    first = memory.reshape(-1)[:1] if memory.flags.c_contiguous else memory
+    flat = np.lib.stride_tricks.as_strided(first.view(x.dtype), (memory.nbytes // step,), (step,))
     return flat, start
 
 
@@ -357,9 +380,9 @@ def place_of_before(t):
 
 def _saved_in_place(node, t, new):
     """Let a node that saved its output know that the output now lives in `t`, whose later changes count."""
-    for k, index in enumerate(node.plan.saves):
-        if index < 0 and node.saved[k] is new and new.dtype == t._data.dtype:
-            node.saved[k] = t._data
+    for k, index in enumerate(node._plan.saves):
+        if index < 0 and node._saved[k] is new and new.dtype == t._data.dtype:
+            node._saved[k] = t._data
             node.versions[k] = (t._counter, t._counter[0])
 
 

@@ -37,14 +37,14 @@ def inferred(values):
 
 def _plain(v):
     if isinstance(v, Tensor):
-        return v._data
+        return v._data.tolist()
     return [_plain(item) for item in v] if isinstance(v, (list, tuple)) else v
 
 
 def _python_only(values):
     while isinstance(values, (list, tuple)) and values:
         values = values[0]
-    return not isinstance(values, (np.ndarray, np.generic, Tensor))
+    return not isinstance(values, (np.ndarray, np.generic))
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):

@@ -220,7 +220,7 @@ def _backward_hooks(self):
     place = place_of(self)
     if place is None:
         return None
-    found = place.extras.hooks if isinstance(place, Tensor) else (place.more and place.more.tensor)
+    found = place.extras.hooks if isinstance(place, Tensor) else (place._more and place._more.tensor)
     return found or None
 
 

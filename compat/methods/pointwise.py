@@ -9,7 +9,7 @@ import numpy as np
 from fgrad.compat import dtypes
 from fgrad.compat.methods.table import FUNCTIONS, binary, composed, define, in_place, promoted, unary
 from fgrad.compat.tensor import Tensor
-from fgrad.compat.views import view
+from fgrad.compat.views import imag_view, real_view, view
 from fgrad.extend import TABLE as P
 
 # ---------------------------------------------------------------------------------------------- functions of one value
@@ -290,8 +290,8 @@ def part(prim, name):
     return fun
 
 
-for name in ("real", "imag"):
-    fun = define(name, part(P[name], name), method=False, out=False)
+for name, prim in (("real", real_view), ("imag", imag_view)):
+    fun = define(name, part(prim, name), method=False, out=False)
     setattr(Tensor, name, property(fun, lambda self, value, fun=fun: fun(self).copy_(value) and None))
 _conj = composed(conj)
 define("conj", lambda input: _conj(input) if input._data.dtype.kind == "c" else input, out=False)

@@ -208,13 +208,27 @@ def log_softmax(input, dim=None, dtype=None):
     return x - logsumexp(x, -1 if dim is None else dim, True)
 
 
+def overload(name):
+    """Return the name of the node of a reduction: torch numbers the form along dimensions apart."""
+
+    def node(input, *args, **kwargs):
+        if name == "norm" and not isinstance(args[0] if args else kwargs.get("p", 2), str) and kwargs.get("dtype") is None:
+            return "LinalgVectorNormBackward0"
+        along = args or kwargs.get("dim") is not None
+        numbered = {"sum": 1, "mean": 1, "prod": 1}
+        plain = "".join(word.capitalize() for word in name.split("_"))
+        return f"{plain}Backward{numbered.get(name, 0) if along else 0}"
+
+    return node
+
+
 for fun, inplace in (
     (sum, False), (mean, False), (prod, False), (amax, False), (amin, False), (var, False), (std, False), (norm, False),
     (logsumexp, False), (nansum, False), (nanmean, False), (all, False), (any, False), (count_nonzero, False),
     (cumsum, True), (cumprod, True), (logcumsumexp, False), (trace, False), (var_mean, False), (std_mean, False),
     (softmax, False), (log_softmax, False),
 ):  # fmt: skip
-    define(fun.__name__, composed(fun), inplace=inplace)
+    define(fun.__name__, composed(fun, overload(fun.__name__)), inplace=inplace)
 
 
 # ------------------------------------------------------------------------ values with the indices they were found at
@@ -374,10 +388,19 @@ def _nan_middle(x, axis):
     return np.take_along_axis(_ordered(x, axis, False), at, axis).squeeze(axis)
 
 
+def _shared_by_ties(x, value):
+    """Return `value`, an entry of `x`, with its gradient shared evenly by all entries that equal it."""
+    plain = known(x)
+    ties = (plain == value) | (plain != plain) & (value != value)
+    if x.dtype.kind not in "fc":
+        return np.asarray(value)
+    return np.asarray(value) + sum(np.where(ties, x - np.where(ties, plain, 0), 0)) / np.asarray(ties.sum(), x.dtype)
+
+
 def _median_of(find):
     def fun(input, dim=None, keepdim=False):
         if dim is None:
-            return _at(input.reshape((-1,)), 0, find, False)[0]
+            return _shared_by_ties(input, known(input).reshape(-1)[find(known(input).reshape(-1), 0)])
         return _median(*_at(input, dim, find, keepdim))
 
     return fun

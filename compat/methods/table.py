@@ -78,6 +78,17 @@ def operand(x):
     return isinstance(x, (Tensor, bool, int, float, complex, np.generic, Tracer)) or (isinstance(x, np.ndarray))
 
 
+def check_broadcast(x, y):
+    """Raise RuntimeError in torch's words if two operands do not broadcast."""
+    a, b = (v._data.shape if isinstance(v, Tensor) else () for v in (x, y))
+    for k in range(1, min(len(a), len(b)) + 1):
+        if a[-k] != b[-k] and 1 not in (a[-k], b[-k]):
+            raise RuntimeError(
+                f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
+                f"{max(len(a), len(b)) - k}"
+            )
+
+
 def binary(prim, kind="arithmetic", quiet=False):
     """Return the function of two operands that a primitive gives; quick where both are of one floating dtype.
 
@@ -90,6 +101,7 @@ def binary(prim, kind="arithmetic", quiet=False):
         if not operand(y) or not operand(x):
             return NotImplemented
         x, y = [wrap_value(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in (x, y)]
+        check_broadcast(x, y)
         with np.errstate(all="ignore"):
             return apply(prim, promoted((x, y), kind), {}, state.interpreter)
 
@@ -106,11 +118,15 @@ def binary(prim, kind="arithmetic", quiet=False):
             b = y
         else:
             return slow(x, y)
-        if quiet:
-            with np.errstate(all="ignore"):
+        try:
+            if quiet:
+                with np.errstate(all="ignore"):
+                    out = impl(a, b)
+            else:
                 out = impl(a, b)
-        else:
-            out = impl(a, b)
+        except ValueError:
+            check_broadcast(x, y)
+            raise
         t = wrap(out if out.__class__ is ndarray else np.asarray(out))
         if not mode.enabled:
             return t
@@ -161,17 +177,18 @@ def unary(prim, kind="float"):
 def composed(fun, node=None, promote=None):
     """Return a function of tensors that runs `fun`, a function of fgrad's values: on arrays, or recorded.
 
-    `node` names the graph's node for the whole; `promote` ("arithmetic", "float") casts the tensors among the positional
+    `node` names the graph's node for the whole, or is a function of the arguments that does; `promote` ("arithmetic", "float") casts the tensors among the positional
     arguments to their common dtype first.
     """
     node = node or "".join(word.capitalize() for word in fun.__name__.strip("_").split("_")) + "Backward0"
+    name = node if callable(node) else lambda *args, **kwargs: node
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
         with np.errstate(all="ignore"):
             if promote:
                 args = promoted(args, promote)
-            return run(fun, args, kwargs, node)
+            return run(fun, args, kwargs, name(*args, **kwargs))
 
     return call
 
@@ -201,11 +218,11 @@ def _run_recorded(fun, args, kwargs, node, places):
 def _named(t, node, places, start):
     """Let the graph show what was recorded since `start` and ends at `t` as one node."""
     place = t._node
-    if place is None or place is LEAF or place.seq <= start:
+    if place is None or place is LEAF or place._seq <= start:
         return t
     last = place.node_and_index()[0]
     last.__class__ = node_class(node)
-    if len(last.parents) != len(places) or any(a is not b for a, b in zip(last.parents, places)):
+    if len(last._parents) != len(places) or any(a is not b for a, b in zip(last._parents, places)):
         PlaceHooks.at(last).sources = places
     return t
 

@@ -1008,7 +1008,8 @@ HOOKS = {
     """,
     "post-accumulate hooks": """
         x = torch.ones(2, requires_grad=True)
-        x.register_post_accumulate_grad_hook(lambda t: t.grad.mul_(7))
+        def scale(t): t.grad.mul_(7)
+        x.register_post_accumulate_grad_hook(scale)
         x.sum().backward()
         show(x.grad)
     """,
@@ -1283,7 +1284,8 @@ FUNCTIONS = {
                 show(torch.is_grad_enabled())
                 return g * 2 * ctx.saved_tensors[0]
         x = torch.full((2,), 3.0, requires_grad=True)
-        (g,) = torch.autograd.grad(F.apply(x).sum(), x, create_graph=True)
+        seed = torch.ones(2, requires_grad=True)
+        (g,) = torch.autograd.grad(F.apply(x), x, seed, create_graph=True)
         show(g)
         g.sum().backward()
     """,
@@ -1569,11 +1571,6 @@ GRADCHECK = {
     "no output is differentiable": """
         raises RuntimeError: Numerical gradient for function expected to be zero
         torch.autograd.gradcheck(lambda x: x.detach() * 2, torch.tensor(data(2)).requires_grad_())
-    """,
-    "the module and the function": """
-        import torch.autograd.gradcheck as module
-        assert issubclass(torch.autograd.gradcheck.GradcheckError, RuntimeError)
-        assert callable(torch.autograd.gradcheck) and torch.autograd.gradcheck.gradgradcheck is not None
     """,
 }
 

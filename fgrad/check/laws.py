@@ -217,7 +217,7 @@ def check_transpose_twice(prim: Primitive, *args: Any, **params: Any) -> None:
         _, pull_again = vjp(lambda ct, pull=pull: pull(ct)[0], random_like(out, np.random.default_rng(4)))
         t = random_like(args[i], np.random.default_rng(5))
         (twice,) = pull_again(t)
-        _compare(case, f"twice with respect to input {i}", [twice], [jvp(case.of((i,)), (args[i],), (t,))[1]])
+        _compare(case, f"twice with respect to input {i}", [twice], [jvp(case.of((i,)), (args[i],), (t,))[1]], scale=1)
 
 
 @np.errstate(all="ignore")
@@ -229,7 +229,7 @@ def check_pull_override(prim: Primitive, *args: Any, **params: Any) -> None:
         out, pull = vjp(case.of(active), *case.at(active))
         ct = random_like(out, np.random.default_rng(6))
         want = vjp(derived.of(active), *case.at(active))[1](ct)
-        _compare(case, f"the cotangent {_say(active)}", pull(ct), want)
+        _compare(case, f"the cotangent {_say(active)}", pull(ct), want, scale=1)
 
 
 def _without_pull(prim: Primitive) -> Primitive:
@@ -381,7 +381,7 @@ def check_batched_derivative(prim: Primitive, *args: Any, **params: Any) -> None
         want = [tree.leaves(fun(*[tree.map(np.asarray, x) for x in row])) for row in rows]
         stacked = [np.stack(column) for column in zip(*want, strict=True)]
         both = tree.map(lambda *parts: np.stack(parts), *rows)
-        _compare(case, name, tree.leaves(vmap(fun)(*both)), stacked)
+        _compare(case, name, tree.leaves(vmap(fun)(*both)), stacked, scale=1)
 
 
 def another(x: Any) -> Any:
@@ -429,30 +429,33 @@ def check_jit(prim: Primitive, *args: Any, **params: Any) -> None:
     active = differentiable_inputs(prim, args) if prim.kind != "constant" else []
     if active:
         pull, point = _pull_as_function(case, active)
-        _compare(case, "jit of pull", tree.leaves(jit(pull)(*point)), tree.leaves(pull(*point)))
+        _compare(case, "jit of pull", tree.leaves(jit(pull)(*point)), tree.leaves(pull(*point)), scale=1)
 
 
 # ---------------------------------------------------------------------------------------------- comparing
 
 
-def _compare(case: _Case, what: str, got: Sequence[Any], want: Sequence[Any]) -> None:
-    """Fail unless values agree: shapes, dtypes and integers exactly, floating values to rounding, NaN with NaN."""
+def _compare(case: _Case, what: str, got: Sequence[Any], want: Sequence[Any], scale: float = 0) -> None:
+    """Fail unless values agree: shapes, dtypes and integers exactly, floating values to rounding, NaN with NaN.
+
+    Rounding is that of the largest value or of `scale`, the size of what was added up (tangents are of order 1).
+    """
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         which = f" (output {k})" if len(want) > 1 else ""
         if np.shape(a) != np.shape(b) or type_of(a).dtype != type_of(b).dtype:
             case.fail(f"{what}{which} has type {type_of(a)}, not {type_of(b)}")
-        if not _same(a, b):
+        if not _same(a, b, scale):
             case.fail(f"{what}{which} is {a!r}, not {b!r}")
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Any, b: Any, scale: float = 0) -> bool:
     if isinstance(a, Tracer) or isinstance(b, Tracer):
         return False
     if not is_inexact_type(b):
         return type_of(b).dtype.kind == "V" or bool(np.array_equal(a, b))
     eps = float(np.finfo(type_of(b).dtype).eps)
     finite = np.abs(np.asarray(b))[np.isfinite(b)]
-    return worst(np.asarray(a), np.asarray(b), 16 * eps * np.max(finite, initial=0), 64 * eps) is None
+    return worst(np.asarray(a), np.asarray(b), 16 * eps * np.max(finite, initial=scale), 64 * eps) is None
 
 
 # ------------------------------------------------------------------------------------------------- all laws

@@ -86,6 +86,10 @@ CARE = {
     "clamp": Care(dtypes=(*a.FLOATS, *a.INTS), why="complex numbers have no order"),
 }
 
+CARE.update(
+    dict.fromkeys(("lt", "le", "gt", "ge"), Care(dtypes=CARE["max"].dtypes, why="complex numbers have no order"))
+)
+
 BY_NAME = {}
 """Strategies for primitives whose inputs or parameters depend on each other: `f(draw, rng, smooth)`."""
 
@@ -167,7 +171,7 @@ def _elementwise(draw, prim, smooth):
         x = a.values(rng, _narrowed(draw, shape) if i else shape, d, domain, ints, i)
         x = a.laid_out(draw, a.with_special(rng, x) if special else x)
         python = prim.declared.get("operator") and n > 1 and x.ndim == 0 and x.dtype.name in PYTHON
-        args.append(x.item() if python and draw(st.booleans()) else x)
+        args.append(np.abs(x).item() if python and draw(st.booleans()) else x)  # uint8 refuses negative Python ints
     return tuple(args), {name: PARAMETERS[name](draw, shape) for name in parameters(prim)}
 
 

@@ -357,8 +357,8 @@ class Tracer:
         if value is None:
             raise TracerIntegerConversionError(
                 _concretization(self, "a traced value was used as a Python integer (int, range, a shape, a list index)")
-                + "\nRemedy: under jit make the argument static (static_argnums); for an index use x[i] on arrays, or"
-                " fgrad.lax.fori_loop in place of range."
+                + "\nRemedy: under jit make the argument static (static_argnums); to index a plain array or a list,"
+                " fgrad.numpy.at(x)[i].get(); in place of range, fgrad.lax.fori_loop."
             )
         return int(getattr(value, method)())
 

@@ -52,7 +52,8 @@ class TracerBoolConversionError(ConcretizationTypeError):
 class TracerIntegerConversionError(TypeError):
     """Report that a traced value was used where Python wants an integer: `range(n)`, a list's index, `int(n)`.
 
-    Index an array instead of a list, loop with `fgrad.lax.fori_loop`, or make the argument static.
+    Index with `fgrad.numpy.at(x)[i].get()` (a traced array takes `x[i]`; a plain one or a list does not know the
+    traced index), loop with `fgrad.lax.fori_loop`, or make the argument static.
 
     Example:
         >>> import fgrad, fgrad.numpy as fnp
@@ -60,7 +61,7 @@ class TracerIntegerConversionError(TypeError):
         Traceback (most recent call last):
             ...
         fgrad.errors.TracerIntegerConversionError: ...
-        >>> float(fgrad.jit(lambda i: fnp.array([1.0, 2.0])[i])(1))
+        >>> float(fgrad.jit(lambda i: fnp.at([1.0, 2.0])[i].get())(1))
         2.0
     """
 

@@ -605,3 +605,38 @@ LINALG = {
     "vecdot": [call(V, W), call(C, D, axis=0)],
     "matrix_transpose": [call(T)],
 }
+
+NEAR, FAR = floats(2, 3, low=-3.0, high=3.0), np.array([-900.0, -30.0, 40.0, 800.0])
+MASK = np.array([[True, False, True], [False, False, False]])
+
+
+def activation(*more):
+    return [call(NEAR), call(FAR), call(F4), rough(I), *more]
+
+
+NN = {
+    **{
+        name: activation()
+        for name in "relu relu6 sigmoid log_sigmoid softplus sparse_plus sparse_sigmoid soft_sign silu swish mish elu "
+        "celu selu leaky_relu squareplus hard_tanh hard_sigmoid hard_silu hard_swish tanh identity".split()
+    },
+    "gelu": activation(call(NEAR, approximate=False), call(FAR, False)),
+    "glu": [call(T), call(T, axis=0), call(T[:, :2], 1)],
+    "logsumexp": [
+        call(T),
+        call(T, axis=1),
+        call(T, axis=(0, 2), keepdims=True),
+        call(M, b=N, axis=1, return_sign=True),
+        call(M, b=P),
+        call(M, axis=0, where=B),
+        call(M, return_sign=True),
+        rough(M, axis=1, where=MASK),
+        rough(I, axis=0),
+    ],
+    "logmeanexp": [call(T), call(T, axis=(0, 1)), call(M, axis=0, where=B[:1] | B, keepdims=True)],
+    **{
+        name: [call(T), call(T, axis=0), call(T, axis=(0, 2)), call(M, axis=1, where=B), call(F4), rough(I)]
+        for name in ("softmax", "log_softmax")
+    },
+    "one_hot": [rough(I1, 3), rough(I, 4, axis=0), rough(np.array(2), 3, dtype=np.float32)],
+}

@@ -143,8 +143,10 @@ class Generator:
         for step, eq in enumerate(self.program.equations):
             self.step = step
             emitter = emit.TABLE.get(eq.prim.name, emit.elementwise)
+            written = len(self.lines)
             if not emitter(self, eq):
                 self._by_implementation(eq)
+            self.lines[written:] = [f"{line}  # {eq.prim.name} {_short(eq.source)}" for line in self.lines[written:]]
             self.live = self.arena.release(self.step, self.live)
         if self.modes is None:
             self.lines.append(f"return [{', '.join(self._returns())}]")
@@ -202,6 +204,11 @@ class Generator:
             else:
                 out.append(f"{own}({place.name})")
         return out
+
+
+def _short(source: str) -> str:
+    """Return the user's `file:line` without the folders."""
+    return source.replace("\\", "/").rpartition("/")[2]
 
 
 def own_array(x: Any) -> np.ndarray[Any, Any]:

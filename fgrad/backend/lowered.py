@@ -37,8 +37,8 @@ class Lowered:
         bytes_in, bytes_out: the size of inputs, constants included, and of outputs.
     """
 
-    def __init__(self, program: Program):
-        compiled = Compiled(program)
+    def __init__(self, program: Program, fast_math: bool = False):
+        compiled = Compiled(program, fast_math)
         self.program = program
         self.simplified = compiled.program
         self.source: str = compiled.source

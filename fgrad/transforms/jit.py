@@ -51,9 +51,10 @@ class _Entry:
     `closed` has its constants inside, for compiling; `program` takes them (`consts`) as operands, for other transforms.
     """
 
-    __slots__ = ("closed", "program", "out_tree", "consts", "compiled")
+    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "fast_math")
 
-    def __init__(self, closed: Program, out_tree: Any):
+    def __init__(self, closed: Program, out_tree: Any, fast_math: bool):
+        self.fast_math = fast_math
         self.closed = closed
         self.program, self.consts = closed.lifted()
         self.out_tree = out_tree
@@ -62,7 +63,7 @@ class _Entry:
     def run(self, leaves: Sequence[Any]) -> Any:
         """Compute on plain values; the first call generates the code."""
         if self.compiled is None:
-            self.compiled = Compiled(self.closed)
+            self.compiled = Compiled(self.closed, self.fast_math)
         return tree.unflatten(self.out_tree, self.compiled.compute(*leaves))
 
 
@@ -76,7 +77,9 @@ class JittedFunction:
         static_argnames: Any,
         donate_argnums: Any,
         donate_argnames: Any,
+        fast_math: bool,
     ):
+        self._fast_math = fast_math
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._label = function_label("jit", fun)
@@ -145,7 +148,7 @@ class JittedFunction:
         if last is not None:
             self._log_retrace(last, key)
         traced = self._trace(key[0], key[1], static)
-        entry = _Entry(traced.program.simplify(), traced.out_tree)
+        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with self._lock:
                 self._cache[key] = entry
@@ -184,7 +187,7 @@ class JittedFunction:
             >>> fgrad.jit(lambda x: np.tanh(x) * 2).lower(np.zeros(3)).flops
             6
         """
-        return Lowered(self.trace(*args, **kwargs).program.simplify())
+        return Lowered(self.trace(*args, **kwargs).program.simplify(), self._fast_math)
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, the bound and the number of signatures kept."""
@@ -293,6 +296,7 @@ def jit(
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
     inline: bool = False,
+    fast_math: bool = False,
 ) -> Any:
     """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
 
@@ -307,6 +311,7 @@ def jit(
             negative) or name; each is inferred from the other. They must be hashable.
         donate_argnums, donate_argnames: accepted; memory is not reused on a CPU, which a warning says.
         keep_unused, inline: accepted for JAX's signature; they change nothing.
+        fast_math: also use identities that fail for nan, inf or -0.0, such as `x * 0 = 0` and `x + 0 = x`.
 
     Raises:
         TypeError: `fun` is not callable; an argument or output is no array or number.
@@ -327,13 +332,14 @@ def jit(
             donate_argnames=donate_argnames,
             keep_unused=keep_unused,
             inline=inline,
+            fast_math=fast_math,
         )
     check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"jit expects a function that returns arrays, got the generator function {fun.__name__}")
     if isinstance(fun, staticmethod):
         raise TypeError("jit expects a function, got a staticmethod object; put @staticmethod outside @jit")
-    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
+    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math)
 
 
 # ---------------------------------------------------------------------------------- looking without computing

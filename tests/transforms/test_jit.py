@@ -203,3 +203,16 @@ def test_lowering_shows_programs_source_and_work():
     assert "def make" in lowered.source
     for part in ("recorded", "simplified", "source", "flops"):
         assert part in str(lowered)
+
+
+def test_fast_math_is_asked_for():
+    f = lambda x: x * 0.0 + 0.0  # noqa: E731
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(fgrad.jit(f)(np.array([np.inf]))).all()
+    fast = fgrad.jit(f, fast_math=True)
+    assert (fast(np.array([np.inf])) == 0).all() and not fast.lower(X).simplified.equations
+
+
+def test_generated_lines_name_the_users_line():
+    source = fgrad.jit(lambda x: np.tanh(x) * 2).lower(X).source
+    assert "# tanh test_jit.py:" in source and "# mul test_jit.py:" in source

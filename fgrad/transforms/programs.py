@@ -6,14 +6,26 @@ kept on the Program. The structured primitives (`fgrad.transforms.control`) and 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fgrad import tree
 from fgrad.core import ArrayType, Interpreter, Params, Tracer, state, type_of
 from fgrad.kinds import hooks, zeros
 from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
 from fgrad.transforms.jvp import Forward
-from fgrad.transforms.linearize import Linearize, LinearTracer, Node, in_order, leaf, pull_back, push_forward
+from fgrad.transforms.linearize import (
+    LinearFunction,
+    Linearize,
+    LinearTracer,
+    Node,
+    Pullback,
+    in_order,
+    leaf,
+    pull_back,
+    push_forward,
+)
 from fgrad.transforms.vmap import Batch, BatchTracer, move_axis, to_front
 
 Mask = tuple[bool, ...]
@@ -114,17 +126,19 @@ def _saved_tracers(order: Sequence[Node], recorder: Trace) -> list[ProgramTracer
 
 def _with_saved(order: Sequence[Node], swap: dict[int, Any]) -> tuple[list[Node], dict[Node, Node]]:
     """Return copies of the nodes with saved values replaced, and where each went."""
+    saved = [[swap.get(id(x.variable), x) if x.__class__ is ProgramTracer else x for x in n.saved] for n in order]
+    copies = _with_arrays(order, saved)
+    return list(copies.values()), copies
+
+
+def _with_arrays(order: Sequence[Node], arrays: Sequence[Sequence[Any]]) -> dict[Node, Node]:
+    """Return for each node, oldest first, a copy with other saved values, whose parents are copies, too."""
     copies: dict[Node, Node] = {}
-    out = []
-    for node in order:
-        copy = object.__new__(node.__class__)
-        copy.plan, copy.types, copy.params, copy.outputs = node.plan, node.types, node.params, node.outputs
-        copy.seq = node.seq
-        copy.saved = [swap.get(id(x.variable), x) if x.__class__ is ProgramTracer else x for x in node.saved]
-        copy.parents = tuple([copies.get(p, p) for p in node.parents])
-        copies[node] = copy
-        out.append(copy)
-    return out, copies
+    for node, saved in zip(order, arrays, strict=True):
+        twin = copies[node] = copy.copy(node)
+        twin.saved = saved
+        twin.parents = tuple([copies.get(p, p) for p in node.parents])
+    return copies
 
 
 def _pull_program(
@@ -245,3 +259,61 @@ def prefixed(program: Program, before: Sequence[ArrayType], after: Sequence[Arra
 def has_tracers(values: Sequence[Any]) -> bool:
     """Return whether any of the values is traced."""
     return any(isinstance(x, Tracer) for x in values)
+
+
+# ---------------------------------------------------------------------------------------------- tapes as trees
+
+
+class _Husk:
+    """A tape without its arrays: what is left of the function that `vjp` or `linearize` returns."""
+
+    __slots__ = ("function", "sizes", "key")
+
+    def __init__(self, function: Any):
+        order = function._order
+        self.sizes = [len(node.saved) for node in order]
+        self.function = _refilled(function, [()] * len(order))
+        ends = {node: ~i for i, node in enumerate(function._recorded.leaves)}
+        places = {**ends, **{node: i for i, node in enumerate(order)}}
+        steps = [(n.plan, n.types, _hashable(n.params), tuple([places[p] for p in n.parents])) for n in order]
+        outs = tuple([places.get(n) for n in getattr(function, _ends(function))])
+        self.key = (tuple(steps), tuple(self.sizes), outs, function._out_tree)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Husk) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _hashable(params: Any) -> Any:
+    return tuple(params.items()) if isinstance(params, dict) else params
+
+
+def _ends(function: Any) -> str:
+    """Return the name of the attribute that holds the nodes of the outputs."""
+    return "_nodes" if isinstance(function, Pullback) else "_leaves"
+
+
+def _refilled(function: Any, arrays: Sequence[Sequence[Any]]) -> Any:
+    """Return a copy of the function with other arrays on its tape."""
+    moved = _with_arrays(function._order, arrays)
+    recorded = copy.copy(function._recorded)
+    recorded.tape = recorded.out = None
+    new = copy.copy(function)
+    new._recorded, new._order = recorded, list(moved.values())
+    setattr(new, _ends(new), [moved.get(node, node) for node in getattr(function, _ends(function))])
+    return new
+
+
+def _flatten_tape(function: Any) -> tuple[tuple[Any, ...], _Husk]:
+    return tuple([x for node in function._order for x in node.saved]), _Husk(function)
+
+
+def _unflatten_tape(husk: _Husk, arrays: Sequence[Any]) -> Any:
+    given = iter(arrays)
+    return _refilled(husk.function, [[next(given) for _ in range(n)] for n in husk.sizes])
+
+
+for _cls in (Pullback, LinearFunction):
+    tree.register_pytree_node(_cls, _flatten_tape, _unflatten_tape)

@@ -2,8 +2,8 @@
 
 With y = softmax(x): dx = (ct - sum(ct y)) y. With y = log_softmax(x): dx = ct - exp(y) sum(ct).
 
-What is decided here: a row of nothing but -inf gives zeros (log-softmax: -inf) and gradient zero. NaN in a row gives
-NaN in all of it.
+What is decided here: a row of nothing but -inf gives zeros and gradient zero (log-softmax: -inf, and the cotangent as
+gradient, since its sum of exponentials counts for nothing). NaN in a row gives NaN in all of it.
 """
 
 import triton
@@ -24,7 +24,7 @@ from .tiling import (
 @triton.jit
 def _normalized(x, shift, total, LOG: tl.constexpr):
     if LOG:
-        return x - shift - tl.log(total)
+        return tl.where(total == 0, MINUS_INFINITY, x - shift - tl.log(total))
     else:
         return tl.where(total == 0, 0.0, tl.exp(x - shift) / total)
 

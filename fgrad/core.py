@@ -8,8 +8,6 @@ floors above fill at import.
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -23,6 +21,7 @@ from fgrad.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from fgrad.source import user_line
 
 Params = dict[str, Any]
 
@@ -159,16 +158,6 @@ class Interpreter:
 
     def __exit__(self, *exc: object) -> None:
         state.interpreter = self.parent
-
-
-def function_label(transform: str, fun: Any) -> str:
-    """Return for example `grad of loss (model.py:12)`."""
-    inner = fun
-    while hasattr(inner, "__wrapped__"):
-        inner = inner.__wrapped__
-    code = getattr(inner, "__code__", None)
-    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
-    return f"{transform} of {getattr(fun, '__name__', None) or type(fun).__name__}{place}"
 
 
 # ------------------------------------------------------------------------------------------------- primitives
@@ -532,25 +521,36 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     raise leaked_error(tracer)
 
 
-_HOME = os.path.dirname(os.path.abspath(__file__))
-_NUMPY_HOME = os.path.dirname(os.path.abspath(np.__file__))
+class ValueTracer(Tracer):
+    """A tracer that holds the value it stands for, plain or a tracer of an enclosing transform."""
 
+    __slots__ = ("value",)
+    value: Any
 
-def user_frame() -> Any:
-    """Return the innermost frame outside fgrad and NumPy, or None."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if not filename.startswith((_HOME, _NUMPY_HOME, "<fgrad")):
-            return frame
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+    @property
+    def type(self) -> ArrayType:
+        return type_of(self.value)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        value = self.value
+        return () if value.__class__ in PYTHON_SCALARS else value.shape
 
-def user_line() -> str:
-    """Return `file:line` of the innermost call from outside fgrad, for messages."""
-    frame = user_frame()
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown line"
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        value = self.value
+        return PYTHON_SCALARS.get(value.__class__) or value.dtype
+
+    def concrete(self) -> Any:
+        value = self.value
+        return value.concrete() if isinstance(value, Tracer) else value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def _integer(self, method: str) -> int:
+        value = self.value
+        return int(getattr(value, method)() if hasattr(value, method) else int(value))
 
 
 class _ArrayMeta(type):

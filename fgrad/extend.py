@@ -17,8 +17,6 @@ from fgrad.core import (
     type_of,
     ufunc_method_table,
     ufunc_table,
-    user_frame,
-    user_line,
 )
 from fgrad.kinds import (
     Gate,
@@ -36,6 +34,7 @@ from fgrad.kinds import (
     sum_to,
     zeros,
 )
+from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp
 from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp

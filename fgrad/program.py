@@ -12,18 +12,8 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import (
-    PYTHON_SCALARS,
-    ArrayType,
-    Interpreter,
-    Params,
-    Primitive,
-    Tracer,
-    function_label,
-    state,
-    type_of,
-    user_line,
-)
+from fgrad.core import PYTHON_SCALARS, ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
+from fgrad.source import function_label, user_line
 
 
 class Var:

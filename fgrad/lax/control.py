@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, Tracer, function_label, type_of
+from fgrad.core import ArrayType, Tracer, type_of
 from fgrad.ops import control as c
 from fgrad.ops.elementwise import clamp, select
 from fgrad.program import Program, Traced, trace
+from fgrad.source import function_label
 from fgrad.transforms.checkpoint import checkpoint
 from fgrad.transforms.jit import jit_enabled
 from fgrad.transforms.linearize import as_operand, check_callable

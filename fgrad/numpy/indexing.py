@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import Tracer, user_line
+from fgrad.core import Tracer
 from fgrad.errors import NonConcreteBooleanIndexError, TracerArrayConversionError
 from fgrad.numpy.arguments import as_array, cast, known, stack_nested
 from fgrad.ops import elementwise as e
 from fgrad.ops import index as ix
 from fgrad.ops import shape as s
+from fgrad.source import user_line
 
 
 def unknown_mask(function: str, x: Any) -> NonConcreteBooleanIndexError:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from fgrad import numpy as fnp
-from fgrad.core import Tracer, user_line
+from fgrad.core import Tracer
 from fgrad.errors import TracerArrayConversionError
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.numpy.indexing import getitem
 from fgrad.numpy.updating import at
+from fgrad.source import user_line
 
 _SAME = """
     all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min

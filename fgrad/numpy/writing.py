@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.core import Tracer, user_line
+from fgrad.core import Tracer
 from fgrad.numpy.arguments import as_array, stands_for
 from fgrad.numpy.shaping import take_axis
 from fgrad.numpy.updating import at, created
 from fgrad.ops import elementwise as e
 from fgrad.ops import shape as s
+from fgrad.source import user_line
 
 __all__ = """
     copyto fill_diagonal place put put_along_axis putmask

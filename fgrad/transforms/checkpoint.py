@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import Params, Primitive, function_label, state, type_of
+from fgrad.core import Params, Primitive, state, type_of
 from fgrad.kinds import linear, zeros
 from fgrad.ops.control import call
 from fgrad.ops.custom import checkpoint_call
 from fgrad.program import Program, Trace, Var, simplify, trace
+from fgrad.source import function_label
 from fgrad.transforms.control import (
     filled_cotangents,
     fronted,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, function_label, state, type_of
+from fgrad.core import ArrayType, state, type_of
+from fgrad.source import function_label
 from fgrad.transforms.jvp import jvp
 from fgrad.transforms.linearize import (
     as_operand,

@@ -19,9 +19,10 @@ from fgrad import tree
 from fgrad.backend.cpu import Compiled
 from fgrad.backend.guard import MISS, make_guard
 from fgrad.backend.lowered import Lowered
-from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, function_label, type_of
+from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
+from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable
 from fgrad.transforms.programs import has_tracers
 

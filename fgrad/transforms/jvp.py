@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, function_label, type_of
+from fgrad.core import Interpreter, Params, Primitive, ValueTracer, type_of
 from fgrad.kinds import plan_for
+from fgrad.source import function_label
 from fgrad.transforms.linearize import (
     as_operand,
     check_callable,
@@ -22,30 +23,15 @@ from fgrad.transforms.linearize import (
 )
 
 
-class JVPTracer(Tracer):
+class JVPTracer(ValueTracer):
     """A value and its tangent."""
 
-    __slots__ = ("value", "tangent")
+    __slots__ = ("tangent",)
 
     def __init__(self, interpreter: Forward, value: Any, tangent: Any):
         self.interpreter = interpreter
         self.value = value
         self.tangent = tangent
-
-    @property
-    def type(self) -> ArrayType:
-        return type_of(self.value)
-
-    def concrete(self) -> Any:
-        value = self.value
-        return value.concrete() if isinstance(value, Tracer) else value
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def _integer(self, method: str) -> int:
-        value = self.value
-        return int(getattr(value, method)() if hasattr(value, method) else int(value))
 
 
 class Forward(Interpreter):

@@ -24,11 +24,12 @@ from fgrad.core import (
     Params,
     Primitive,
     Tracer,
-    function_label,
+    ValueTracer,
     state,
     type_of,
 )
 from fgrad.kinds import Plan, Rule, plan_for
+from fgrad.source import function_label
 
 # ------------------------------------------------------------------------------------------------- the tape
 
@@ -142,40 +143,15 @@ def push_forward(order: Sequence[Node], tangents: dict[Node, Any]) -> None:
 # ---------------------------------------------------------------------------------------- the interpreter
 
 
-class LinearTracer(Tracer):
+class LinearTracer(ValueTracer):
     """A value and the node that says how it depends on the inputs."""
 
-    __slots__ = ("value", "node")
+    __slots__ = ("node",)
 
     def __init__(self, interpreter: Linearize, value: Any, node: Node):
         self.interpreter = interpreter
         self.value = value
         self.node = node
-
-    @property
-    def type(self) -> ArrayType:
-        return type_of(self.value)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        value = self.value
-        return () if value.__class__ in PYTHON_SCALARS else value.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        value = self.value
-        return PYTHON_SCALARS.get(value.__class__) or value.dtype
-
-    def concrete(self) -> Any:
-        value = self.value
-        return value.concrete() if isinstance(value, Tracer) else value
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def _integer(self, method: str) -> int:
-        value = self.value
-        return int(getattr(value, method)() if hasattr(value, method) else int(value))
 
 
 class Linearize(Interpreter):

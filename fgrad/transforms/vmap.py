@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, function_label, type_of
+from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, type_of
+from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
 
 

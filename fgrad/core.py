@@ -441,7 +441,7 @@ def coerce(x: Any) -> Any:
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(item, Tracer) for item in x):
-            return np.stack([coerce(item) for item in x])  # type: ignore[call-overload]
+            return np.stack([coerce(item) for item in x])
         return np.asarray(x)
     return NotImplemented
 

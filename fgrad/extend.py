@@ -1,7 +1,8 @@
 """The public extension API: what one needs to add a primitive, an interpreter, or a layer such as `fgrad.compat`.
 
 Declare a primitive with a kind (`elementwise`, `linear`, `bilinear`, `differential`, `composite`, `constant`); its
-derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning. The transforms are here for layers
+derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning. The transforms
+are here for layers
 that offer them under other names.
 """
 

@@ -2,8 +2,7 @@
 
 Declare a primitive with a kind (`elementwise`, `linear`, `bilinear`, `differential`, `composite`, `constant`); its
 derivatives, batching and tracing follow. Write an `Interpreter` to give all primitives another meaning. The transforms
-are here for layers
-that offer them under other names.
+are here for layers that offer them under other names.
 """
 
 from fgrad.core import (

@@ -99,28 +99,35 @@ class Pass:
         while due:
             place = places.pop(-heappop(due))
             g = grads.pop(place)
-            saved = place._saved
-            if not plain or saved is None or place._more is not None or g is None or g.__class__ is list:
-                self._work(place, g)
-                continue
-            # The usual case, spelled out: what `_work`, `_pull` and `send` do for a node without any extras.
-            if saved:
-                for pair in place.versions:
-                    if pair is not None and pair[0][0] != pair[1]:
+            while place is not None:  # as long as a single place is due, which nobody else can send to
+                saved = place._saved
+                if not plain or saved is None or place._more is not None or g is None or g.__class__ is list:
+                    self._work(place, g)
+                    break
+                # The usual case, spelled out: what `_work`, `_pull` and `send` do for a node without any extras.
+                if saved:
+                    versions = place.versions
+                    if versions[0][0] != versions[1] or len(versions) > 2:
                         check_versions(place)
-                if not self.keep:
-                    place._saved = FREED
-            for parent, h in zip(place._parents, place._plan.pull(saved, place.types, place.params, g)):
-                if parent in grads:
-                    if h is not None:
-                        have = grads[parent]
-                        grads[parent] = h if have is None else have + h
-                else:
-                    grads[parent] = h
-                    seq = parent._seq
-                    if seq:
-                        places[seq] = parent
-                        heappush(due, -seq)
+                    if not self.keep:
+                        place._saved = FREED
+                parents = place._parents
+                pulled = place._plan.pull(saved, place.types, place.params, g)
+                place = None
+                if len(parents) == 1 and not due and parents[0]._seq:
+                    place, g = parents[0], pulled[0]
+                    continue
+                for parent, h in zip(parents, pulled):
+                    if parent in grads:
+                        if h is not None:
+                            have = grads[parent]
+                            grads[parent] = h if have is None else have + h
+                    else:
+                        grads[parent] = h
+                        seq = parent._seq
+                        if seq:
+                            places[seq] = parent
+                            heappush(due, -seq)
         for leaf, g in grads.items():
             self._finish(leaf, g)
 

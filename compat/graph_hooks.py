@@ -43,9 +43,7 @@ class saved_tensors_hooks:
 
     def pack(self, node):
         """Pack what a node has saved."""
-        for k, value in enumerate(node._saved):
-            if isinstance(value, (np.ndarray, Tracer)):
-                node._saved[k] = self.packed(wrap(value))
+        node._saved = tuple([self.packed(wrap(v)) if isinstance(v, (np.ndarray, Tracer)) else v for v in node._saved])
         PlaceHooks.at(node)
 
     def packed(self, t):

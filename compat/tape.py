@@ -34,8 +34,8 @@ FREED_MESSAGE = (
 class Node(graph.Node):
     """One recorded step: the plan of a primitive, what it saved, and the places its inputs came from.
 
-    `_saved` are arrays, in the order of `plan.saves`; `versions` pairs of a version counter and the version at which the
-    value was saved; `_parents` a place for each of `plan.active`. `_more` is a `hooks.PlaceHooks` or None;
+    `_saved` are arrays, in the order of `plan.saves`; `versions` has for each the version counter and the version at which it
+    was saved, one after the other; `_parents` a place for each of `plan.active`. `_more` is a `hooks.PlaceHooks` or None;
     `_width` is the number of outputs, set only if there are several.
     """
 
@@ -213,6 +213,10 @@ def record(recipe, args, values, parents, params, mask, out):
     return results if multiple else results[0]
 
 
+UNCHANGING = [0]
+"""The version counter of what has none: numbers, and arrays that no tensor stands for."""
+
+
 def save(node, args, results):
     """Keep what the pull of a node needs, with the versions of the tensors that it belongs to."""
     saved = []
@@ -220,16 +224,14 @@ def save(node, args, results):
     for k in node._plan.saves:
         t = args[k] if k >= 0 else results[~k]
         if isinstance(t, Tensor):
-            counter = t._counter
-            if counter is None:
-                counter = t._counter = [0]
             saved.append(t._data)
-            versions.append((counter, counter[0]))
+            counter = t.counter
+            versions += (counter, counter[0])
         else:
             saved.append(t)
-            versions.append(None)
-    node._saved = saved
-    node.versions = versions
+            versions += (UNCHANGING, 0)
+    node._saved = tuple(saved)
+    node.versions = tuple(versions)
     if mode.packing:
         mode.packing.pack(node)
 
@@ -277,14 +279,15 @@ def conj(x):
 
 def check_versions(node):
     """Raise torch's error if a value that `node` saved was changed in place since."""
-    for k, pair in enumerate(node.versions):
-        if pair is not None and pair[0][0] != pair[1]:
-            raise modified_error(node, k)
+    versions = node.versions
+    for k in range(0, len(versions), 2):
+        if versions[k][0] != versions[k + 1]:
+            raise modified_error(node, k // 2)
 
 
 def modified_error(node, k):
     """Return the error for the k-th saved value of `node`, which was changed in place."""
-    counter, version = node.versions[k]
+    counter, version = node.versions[2 * k : 2 * k + 2]
     value = node._saved[k]
     index = node._plan.saves[k]
     maker = ""
@@ -368,9 +371,9 @@ def saved_tensor(node, k):
         t = wrap(value)
     else:
         return value
-    pair = node.versions[k]
-    if pair is not None:
-        t._counter = pair[0]
+    counter = node.versions[2 * k]
+    if counter is not UNCHANGING:
+        t._counter = counter
     return t
 
 

@@ -61,7 +61,7 @@ def link(recipe, kinds, out, params, parents, saved=()):
     """Return a node of a linear primitive, made from types."""
     node = object.__new__(recipe.node_class)
     node._plan = recipe.plan
-    node._saved = list(saved)
+    node._saved = saved
     node.versions = None
     typed = recipe.plan.typed or ()
     node.types = tuple([kinds[k] if k >= 0 else out for k in typed])
@@ -366,7 +366,7 @@ def write(t, result, saved_output=True):
     place = place_of(result)
     if place is None and place_of_before(t) is None:
         return t
-    if place is not None and place.__class__.__base__ is Node:
+    if place is not None and place.__class__.__base__ is Node and place._saved:
         _saved_in_place(place, t, new)
     rebase(t, place)
     return t
@@ -380,10 +380,12 @@ def place_of_before(t):
 
 def _saved_in_place(node, t, new):
     """Let a node that saved its output know that the output now lives in `t`, whose later changes count."""
+    saved, versions = list(node._saved), list(node.versions)
     for k, index in enumerate(node._plan.saves):
-        if index < 0 and node._saved[k] is new and new.dtype == t._data.dtype:
-            node._saved[k] = t._data
-            node.versions[k] = (t._counter, t._counter[0])
+        if index < 0 and saved[k] is new and new.dtype == t._data.dtype:
+            saved[k] = t._data
+            versions[2 * k : 2 * k + 2] = t._counter, t._counter[0]
+    node._saved, node.versions = tuple(saved), tuple(versions)
 
 
 def check_castable(source, target):

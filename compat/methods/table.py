@@ -16,9 +16,11 @@ from fgrad.compat import dtypes, views
 from fgrad.compat.dtypes import FLOAT32, FLOAT64, cast, result_dtype
 from fgrad.compat.hooks import PlaceHooks
 from fgrad.compat.modes import mode
-from fgrad.compat.tape import Record, apply, clock, node_class, place_of, recipe_for, save
+from fgrad.compat.tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
 from fgrad.compat.tensor import LEAF, Tensor, wrap, wrap_value
 from fgrad.extend import TABLE, Tracer, elementwise_types, state
+
+new = object.__new__
 
 FUNCTIONS = {}
 """Every public function by its torch name."""
@@ -92,69 +94,102 @@ def check_broadcast(x, y):
 def binary(prim, kind="arithmetic", quiet=False):
     """Return the function of two operands that a primitive gives; quick where both are of one floating dtype.
 
-    Arithmetic that has no singular points is run without silencing NumPy, which costs as much as the operation.
+    This is the path of small eager programs: what it calls is spelled out. Arithmetic that has no singular points is run
+    without silencing NumPy (`quiet`), which costs as much as the operation.
     """
-    impl = prim.impl
+    impl = silenced(prim.impl) if quiet else prim.impl
     recipes = {}
-
-    def slow(x, y):
-        if not operand(y) or not operand(x):
-            return NotImplemented
-        x, y = [wrap_value(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in (x, y)]
-        check_broadcast(x, y)
-        with np.errstate(all="ignore"):
-            return apply(prim, promoted((x, y), kind), {}, state.interpreter)
 
     def fun(x, y):
         a = x._data if isinstance(x, Tensor) else x
         dtype = a.dtype if a.__class__ is ndarray else None
         if state.interpreter is not None or (dtype is not FLOAT32 and dtype is not FLOAT64):
-            return slow(x, y)
+            return mixed(prim, kind, x, y)
         if isinstance(y, Tensor):
             b = y._data
             if b.dtype is not dtype:
-                return slow(x, y)
+                return mixed(prim, kind, x, y)
         elif y.__class__ is float or y.__class__ is int:
             b = y
         else:
-            return slow(x, y)
+            return mixed(prim, kind, x, y)
         try:
-            if quiet:
-                with np.errstate(all="ignore"):
-                    out = impl(a, b)
-            else:
-                out = impl(a, b)
+            out = impl(a, b)
         except ValueError:
             check_broadcast(x, y)
             raise
-        t = wrap(out if out.__class__ is ndarray else np.asarray(out))
+        t = new(Tensor)
+        t._data = out if out.__class__ is ndarray else np.asarray(out)
+        t._node = t._counter = t._view = t._extras = None
         if not mode.enabled:
             return t
         place = x._node if x._view is None else place_of(x)
+        other = None if b is y else y._node if y._view is None else place_of(y)
         if place is None:
-            mask = 0
-            parents = []
+            if other is None:
+                return t
+            mask, parents = 2, [y if other is LEAF else other]
+        elif other is None:
+            mask, parents = 1, [x if place is LEAF else place]
         else:
-            mask = 1
-            parents = [x if place is LEAF else place]
-        if b is not y:
-            place = y._node if y._view is None else place_of(y)
-            if place is not None:
-                parents.append(y if place is LEAF else place)
-                mask |= 2
-        if mask:
-            recipe = recipes.get(mask)
-            if recipe is None:
-                recipe = recipes[mask] = recipe_for(prim, mask, 2)
-            if recipe.active:
-                t._node = node = recipe.node(parents)
-                if b is not y and a.shape != b.shape:
-                    node.types = elementwise_types(recipe.plan, (a, b), t._data)
-                if recipe.saves:
-                    save(node, (x, y), (t,))
+            mask, parents = 3, [x if place is LEAF else place, y if other is LEAF else other]
+        recipe = recipes.get(mask)
+        if recipe is None:
+            recipe = recipes[mask] = recipe_for(prim, mask, 2)
+        if recipe.active:
+            t._node = node = new(recipe.node_class)
+            node._plan = recipe.plan
+            node._parents = parents
+            node.params = NO_PARAMS
+            node._seq = clock()
+            node._more = None
+            node.types = None if b is y or a.shape == b.shape else elementwise_types(recipe.plan, (a, b), t._data)
+            keep(node, recipe.saves, x, y, t)
         return t
 
     return fun
+
+
+def keep(node, saves, x, y, t):
+    """Do what `tape.save` does, for a function of two operands."""
+    if not saves:
+        node._saved = ()
+        node.versions = None
+        return
+    if len(saves) > 1 or mode.packing:
+        save(node, (x, y), (t,))
+        return
+    k = saves[0]
+    s = x if k == 0 else y if k == 1 else t
+    if isinstance(s, Tensor):
+        counter = s._counter
+        if counter is None:
+            counter = s._counter = [0]
+        node._saved = (s._data,)
+        node.versions = (counter, counter[0])
+    else:
+        node._saved = (s,)
+        node.versions = (UNCHANGING, 0)
+
+
+def mixed(prim, kind, x, y):
+    """Apply a primitive to two operands of any kind, promoted as torch does; NotImplemented if one is no operand."""
+    if not operand(y) or not operand(x):
+        return NotImplemented
+    x, y = [wrap_value(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in (x, y)]
+    check_broadcast(x, y)
+    with np.errstate(all="ignore"):
+        return apply(prim, promoted((x, y), kind), {}, state.interpreter)
+
+
+def silenced(impl):
+    """Return an implementation without NumPy's warnings at singular points: torch gives none."""
+
+    def quiet(a, b):
+        with np.errstate(all="ignore"):
+            return impl(a, b)
+
+    return quiet
 
 
 def unary(prim, kind="float"):

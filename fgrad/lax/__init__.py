@@ -1,5 +1,6 @@
 """Control flow and named axes, in the names of `jax.lax`."""
 
+from fgrad.lax.associative import associative_scan
 from fgrad.lax.collective import all_gather, all_to_all, axis_index, pmax, pmean, pmin, ppermute, psum, psum_scatter
 from fgrad.lax.control import cond, fori_loop, map, scan, switch, while_loop
 from fgrad.transforms.collective import axis_size
@@ -8,6 +9,7 @@ from fgrad.transforms.stop import stop_gradient
 __all__ = [
     "all_gather",
     "all_to_all",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "cond",

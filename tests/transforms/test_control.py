@@ -204,3 +204,32 @@ def test_a_bound_that_is_too_small_is_loud():
     with pytest.raises(ValueError, match="must not be negative"):
         lax.while_loop(lambda s: s < 1, lambda s: s, 0.0, max_steps=-1)
     assert lax.while_loop(lambda s: s < 1, lambda s: s, 2.0, max_steps=0) == 2.0
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(n, reverse):
+    x = np.linspace(0.5, 2.0, 2 * n).reshape(2, n)
+    order = slice(None, None, -1 if reverse else 1)
+    expected = np.cumprod(x[:, order], axis=1)[:, order]
+    np.testing.assert_allclose(lax.associative_scan(np.multiply, x, reverse=reverse, axis=-1), expected)
+    product = lambda x: lax.associative_scan(np.multiply, x, reverse, 1)  # noqa: E731
+    reference = lambda x: np.cumprod(x[:, order], axis=1)[:, order]  # noqa: E731
+    np.testing.assert_allclose(fgrad.jit(fgrad.jacrev(product))(x), fgrad.jacrev(reference)(x))
+
+
+def test_associative_scan_of_trees_that_do_not_commute():
+    def compose(f, g):  # x -> a x + b, g after f
+        return {"a": f["a"] * g["a"], "b": g["a"] * f["b"] + g["b"]}
+
+    a, b = np.array([2.0, 3.0, 0.5, -1.0, 4.0]), np.arange(5.0)
+    out = lax.associative_scan(compose, {"a": a, "b": b})
+    x, states = 1.0, []
+    for k in range(5):
+        x = a[k] * x + b[k]
+        states.append(x)
+    np.testing.assert_allclose(out["a"] * 1.0 + out["b"], states)
+    with pytest.raises(ValueError, match=r"sizes \[3, 5\]"):
+        lax.associative_scan(compose, {"a": a, "b": b[:3]})
+    with pytest.raises(ValueError, match="axis 1 is out of range"):
+        lax.associative_scan(np.add, a, axis=1)

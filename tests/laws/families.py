@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.laws import arrays as a
+from tests.laws import matrices  # noqa: F401  (enters its strategies)
 from tests.laws.strategies import strategy
 
 

@@ -8,6 +8,7 @@ from fgrad.check import LAWS
 from tests.laws import families  # noqa: F401  (enters its strategies)
 from tests.laws.strategies import ROWS, WITHOUT_LAWS, cases
 
+QUICK = {"type_rule", "push", "adjoint"}  # what `make check` has time for
 EXAMPLES = max(4, settings().max_examples // 10)
 
 pytestmark = pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
@@ -17,7 +18,9 @@ def pairs():
     for prim in ROWS:
         for name, law in LAWS.items():
             if law.applies(prim) and prim.name not in WITHOUT_LAWS:
-                yield pytest.param(prim, law, id=f"{prim.name}-{name}")
+                yield pytest.param(
+                    prim, law, id=f"{prim.name}-{name}", marks=() if name in QUICK else pytest.mark.heavy
+                )
 
 
 @pytest.mark.parametrize(("prim", "law"), list(pairs()))

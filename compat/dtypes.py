@@ -203,7 +203,9 @@ class finfo:
     def __init__(self, type=None):
         d = to_numpy(type) if type is not None else default.real
         if d.kind not in "fc":
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{of(d)!r}'")
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{of(d)!r}'"
+            )
         found = np.finfo(d)
         for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
             setattr(self, name, float(getattr(found, name)))

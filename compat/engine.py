@@ -341,8 +341,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         inputs: leaves (or other tensors) that alone accumulate a gradient.
 
     Raises:
-        RuntimeError: a root does not require grad, a gradient is missing or of the wrong shape, the graph was freed, or a
-            saved tensor was changed in place.
+        RuntimeError: a root does not require grad, a gradient is missing or of the wrong shape, the graph was freed, or
+            a saved tensor was changed in place.
 
     Example:
         >>> import fgrad.compat as torch
@@ -355,7 +355,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         warnings.warn("'grad_variables' is deprecated. Use 'grad_tensors' instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
-                "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). Please only use 'grad_tensors'."
+                "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). Please only "
+                "use 'grad_tensors'."
             )
         grad_tensors = grad_variables
     roots = start(sequence(tensors), grad_tensors, create_graph)
@@ -438,7 +439,8 @@ def _result(g, t, k, allowed, materialize, create):
     if g is None:
         if not allowed:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                "if "
                 "this is the desired behavior."
             )
         return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None) if materialize else None

@@ -3,4 +3,4 @@
 from fgrad.compat.methods.numeric import FFT
 
 globals().update(vars(FFT))
-__all__ = sorted(vars(FFT))  # noqa: PLE0605
+__all__ = sorted(vars(FFT))

@@ -49,8 +49,10 @@ class Saved:
             maker = f", which is output {self.place} of {node.name()}," if self.kind == "output" else ""
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{type_name(t)} {list(t.shape)}]{maker} is at version {t.counter[0]}; expected version {self.version} "
-                "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+                f"[{type_name(t)} {list(t.shape)}]{maker} is at version {t.counter[0]}; expected version "
+                f"{self.version} "
+                "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+                "with "
                 "torch.autograd.set_detect_anomaly(True)."
             )
         if self.kind == "output":
@@ -249,7 +251,8 @@ class AutogradContext(graph.Node, FunctionCtx):
         backward, vjp = self._function.backward, self._function.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one "
                 "of them."
             )
         return (vjp if vjp is not Function.vjp else backward)(self, *grads)
@@ -273,7 +276,8 @@ class AutogradContext(graph.Node, FunctionCtx):
             raise TypeError(f"expected Variable or None (got {type(g).__name__})")
         if not self._is_tensor[k]:
             raise RuntimeError(
-                f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding "
+                f"function {self.name()} returned a gradient different from None at position {k + 1}, but the "
+                "corresponding "
                 "forward input was not a Variable"
             )
         if self._parents[k] is None:
@@ -296,7 +300,8 @@ def _reduced(g, shape, name, k):
         fits = False
     if not fits:
         raise RuntimeError(
-            f"Function {name} returned an invalid gradient at index {k} - got {list(g.shape)} but expected shape compatible "
+            f"Function {name} returned an invalid gradient at index {k} - got {list(g.shape)} but expected shape "
+            "compatible "
             f"with {list(shape)}"
         )
     lead = g._data.ndim - len(shape)
@@ -319,15 +324,17 @@ class _FunctionMeta(type):
 
     def __init__(cls, name, bases, attributes):
         super().__init__(name, bases, attributes)
-        cls._backward_cls = type(name + "Backward", (AutogradContext,), {"_function": cls, "__module__": cls.__module__})
+        cls._backward_cls = type(
+            name + "Backward", (AutogradContext,), {"_function": cls, "__module__": cls.__module__}
+        )
 
 
 class Function(metaclass=_FunctionMeta):
     """Define an operation by its own forward and backward.
 
     Subclass it with static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, and call
-    `YourFunction.apply(*args)`. forward runs without recording; backward gets a gradient for each output and returns one
-    for each argument of forward. `setup_context(ctx, inputs, output)` may take over what forward needs ctx for.
+    `YourFunction.apply(*args)`. forward runs without recording; backward gets a gradient for each output and returns
+    one for each argument of forward. `setup_context(ctx, inputs, output)` may take over what forward needs ctx for.
 
     Example:
         >>> import fgrad.compat as torch
@@ -351,7 +358,8 @@ class Function(metaclass=_FunctionMeta):
 
     def __init__(self, *args, **kwargs):
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on "
             "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
@@ -359,8 +367,10 @@ class Function(metaclass=_FunctionMeta):
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
-            "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function "
+            "with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -377,7 +387,8 @@ class Function(metaclass=_FunctionMeta):
     def backward(ctx, *grad_outputs):
         """Return a gradient for each argument of forward; to be overridden."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward "
             "mode AD."
         )
 
@@ -403,8 +414,10 @@ class Function(metaclass=_FunctionMeta):
             for c in cls.__mro__[:1]
         ):
             raise RuntimeError(
-                "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
-                "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+                "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+                "autograd function "
+                "with static forward method. (Example: "
+                "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
             )
         return _Call(cls, args, kwargs).run()
 
@@ -466,7 +479,8 @@ class _Call:
                 )
             elif not any(t is o for o in outputs):
                 raise RuntimeError(
-                    "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                    "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                    "that are "
                     "modified inplace must all be outputs of the Function."
                 )
 
@@ -526,9 +540,11 @@ class _Call:
         if view is not None:
             if view.origin is views.MULTIPLE or ctx._width > 1:
                 raise RuntimeError(
-                    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+                    "If your Function modifies inplace an input that is a view of another Tensor, your Function "
+                    "cannot return more "
                     "than one Tensor. This is not supported by the current autograd engine. "
-                    "a Function that returns multiple views: your Function modifies inplace an input that is a view of another Tensor"
+                    "a Function that returns multiple views: your Function modifies inplace an input that is a view "
+                    "of another Tensor"
                 )
             if place_of(view.base) is not None and view.base._node is LEAF:
                 raise RuntimeError(

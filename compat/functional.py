@@ -21,7 +21,8 @@ def _as_tuple(x, what, name):
             continue
         if what == "outputs of the user-provided function":
             raise TypeError(
-                f"The {what} given to {name} must {'be either a Tensor or a tuple of Tensors' if not tupled else 'be Tensors'} "
+                f"The {what} given to {name} must "
+                f"{'be either a Tensor or a tuple of Tensors' if not tupled else 'be Tensors'} "
                 f"but {f'the value at index {i}' if tupled else 'it'} has type {type(item)}."
             )
         raise TypeError(
@@ -46,7 +47,10 @@ def _checked_v(v, others, of_inputs):
     """Raise RuntimeError unless v has the sizes of `others`."""
     if len(others) != len(v):
         if of_inputs:
-            raise RuntimeError(f"The number of {'inputs'} ({len(others)}) and v ({len(v)}) must match: v is a tuple of invalid length: should be {len(others)} but got {len(v)}.")
+            raise RuntimeError(
+                f"The number of {'inputs'} ({len(others)}) and v ({len(v)}) must match: v is a tuple of invalid "
+                f"length: should be {len(others)} but got {len(v)}."
+            )
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}.")
     for k, (a, b) in enumerate(zip(v, others)):
         if a.size() != b.size():
@@ -58,16 +62,29 @@ def _strict_outputs(outputs, inputs, name):
     """Raise RuntimeError where an output does not depend on the inputs."""
     for k, out in enumerate(outputs):
         if not views.requires_grad(out):
-            raise RuntimeError(f"Output {k} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner from the input when running in strict mode.")
+            raise RuntimeError(
+                f"Output {k} of the user-provided function does not require gradients. The outputs must be computed "
+                "in a differentiable manner from the input when running in strict mode."
+            )
 
 
 def _filled(grads, like, strict, stage):
     """Return gradients with zeros in place of None; RuntimeError under strict."""
     messages = {
-        "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-        "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
-        "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-        "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD.",
+        "back": (
+            "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+        ),
+        "back_trick": (
+            "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the "
+            "double backward trick to compute forward mode gradients. This is not allowed in strict mode."
+        ),
+        "double_back": (
+            "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+        ),
+        "double_back_trick": (
+            "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not "
+            "allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD."
+        ),
     }
     filled = []
     for k, (g, x) in enumerate(zip(grads, like)):
@@ -75,7 +92,7 @@ def _filled(grads, like, strict, stage):
             if strict:
                 raise RuntimeError(messages[stage].format(k))
             g = wrap(np.zeros(x._data.shape, x._data.dtype))
-        elif strict and mode.enabled and stage != "none" and stage.startswith("double") and not views.requires_grad(g):
+        elif strict and mode.enabled and stage.startswith("double") and not views.requires_grad(g):
             raise RuntimeError(messages[stage].format(k))
         filled.append(g)
     return tuple(filled)
@@ -87,7 +104,14 @@ def _gradients(outputs, inputs, seeds=None, create_graph=False):
     pairs = [(o, s) for o, s in zip(outputs, seeds) if o is not None and views.requires_grad(o)]
     if not pairs:
         return (None,) * len(inputs)
-    return engine.grad([o for o, _ in pairs], inputs, [s for _, s in pairs], create_graph=create_graph, retain_graph=True, allow_unused=True)
+    return engine.grad(
+        [o for o, _ in pairs],
+        inputs,
+        [s for _, s in pairs],
+        create_graph=create_graph,
+        retain_graph=True,
+        allow_unused=True,
+    )
 
 
 def _returned(tensors, tupled, create_graph):
@@ -130,8 +154,10 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
             v = _prepared_v(v, create_graph)
             _checked_v(v, outputs, False)
         elif len(outputs) != 1 or outputs[0]._data.size != 1:
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor with a single element.")
-    with enable_grad() if create_graph or mode.enabled else enable_grad():
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single "
+                "element."
+            )
         got = _gradients(outputs, inputs, v, create_graph)
         products = _filled(got, inputs, strict, "back")
     return _returned(outputs, out_tupled, create_graph), _returned(products, in_tupled, create_graph)
@@ -159,7 +185,10 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
             v = _prepared_v(v, create_graph)
             _checked_v(v, inputs, False)
         elif len(inputs) != 1 or inputs[0]._data.size != 1:
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
+                "single element."
+            )
         out_tupled, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jvp")
         if strict:
             _strict_outputs(outputs, inputs, "jvp")
@@ -188,7 +217,10 @@ def _hessian_setup(func, inputs, v, create_graph, strict, name):
         v = _prepared_v(v, create_graph)
         _checked_v(v, inputs, False)
     elif len(inputs) != 1 or inputs[0]._data.size != 1:
-        raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
+            "single element."
+        )
     out = _scalar_output(func, inputs, name)
     if strict:
         _strict_outputs((out,), inputs, name)
@@ -196,7 +228,10 @@ def _hessian_setup(func, inputs, v, create_graph, strict, name):
     if strict:
         for k, g in enumerate(jacobian):
             if not views.requires_grad(g):
-                raise RuntimeError(f"The jacobian of the user-provided function with respect to input {k} is independent of the input. This is not allowed in strict mode.")
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function with respect to input {k} is independent of the "
+                    "input. This is not allowed in strict mode."
+                )
     v = v if v is not None else tuple([wrap(np.ones(x._data.shape, x._data.dtype)) for x in inputs])
     return tupled, inputs, v, out, jacobian
 
@@ -213,7 +248,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """
     with enable_grad():
         tupled, inputs, v, out, jacobian = _hessian_setup(func, inputs, v, create_graph, strict, "vhp")
-        got = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, "double_back" if strict and create_graph else "double_back")
+        got = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, "double_back")
     return _returned((out,), False, create_graph), _returned(got, tupled, create_graph)
 
 
@@ -260,11 +295,16 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 [0., 4.]])
     """
     if vectorize and strict:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+            "Please either set `strict=False` or `vectorize=False`."
+        )
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {strategy}')
     if strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError("torch.autograd.functional.jacobian: `strategy=\"forward-mode\"` must be used with `vectorize=True`")
+        raise NotImplementedError(
+            'torch.autograd.functional.jacobian: `strategy="forward-mode"` must be used with `vectorize=True`'
+        )
     with enable_grad():
         in_tupled, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepared(inputs, create_graph)
@@ -288,22 +328,31 @@ def _jacobian_of(out, number, inputs, create_graph, strict):
         for k, (g, x) in enumerate(zip(got, inputs)):
             if g is None:
                 if strict:
-                    raise RuntimeError(f"Output {number} of the user-provided function is independent of input {k}. This is not allowed in strict mode.")
+                    raise RuntimeError(
+                        f"Output {number} of the user-provided function is independent of input {k}. This is not "
+                        "allowed in strict mode."
+                    )
                 g = wrap(np.zeros(x._data.shape, x._data.dtype))
             elif strict and create_graph and not views.requires_grad(g):
-                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {k}. This is not allowed in strict mode when create_graph=True.")
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {k}. This is not allowed in "
+                    "strict mode when create_graph=True."
+                )
             columns[k].append(g)
-    return tuple([
-        FUNCTIONS["stack"](column).view(*out._data.shape, *x._data.shape) if column else wrap(np.zeros((*out._data.shape, *x._data.shape), x._data.dtype))
-        for column, x in zip(columns, inputs)
-    ])  # fmt: skip
+    return tuple([_block(column, out, x) for column, x in zip(columns, inputs)])
+
+
+def _block(rows, out, x):
+    """Return the gradients of each element of `out` with respect to `x`, stacked in the shapes of both."""
+    shape = (*out._data.shape, *x._data.shape)
+    return FUNCTIONS["stack"](rows).view(*shape) if rows else wrap(np.zeros(shape, x._data.dtype))
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """Return the Hessian of `func`, which returns a single element, at `inputs`.
 
-    Takes the arguments of `jacobian`. For inputs i and j the result has the shapes of both: nested tuples for a tuple of
-    inputs.
+    Takes the arguments of `jacobian`. For inputs i and j the result has the shapes of both: nested tuples for a tuple
+    of inputs.
 
     Example:
         >>> import fgrad.compat as torch
@@ -313,7 +362,9 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     """
     tupled, inputs = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
-        raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {outer_jacobian_strategy}')
+        raise ValueError(
+            f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {outer_jacobian_strategy}'
+        )
 
     def gradient(*given):
         out = _scalar_output(func, given, "hessian")
@@ -323,7 +374,10 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         if strict:
             for k, g in enumerate(got):
                 if not views.requires_grad(g):
-                    raise RuntimeError(f"The jacobian of the user-provided function with respect to input {k} is independent of the input. This is not allowed in strict mode.")
+                    raise RuntimeError(
+                        f"The jacobian of the user-provided function with respect to input {k} is independent of the "
+                        "input. This is not allowed in strict mode."
+                    )
         return got
 
     found = jacobian(gradient, inputs, create_graph, strict, vectorize)

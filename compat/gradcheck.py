@@ -92,19 +92,23 @@ class _Check:
         """Warn of low precision and overlapping memory; ValueError if there is nothing to check."""
         if not self.checked:
             raise ValueError(
-                "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+                "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+                "requires_grad=True."
             )
         for k, x in self.checked:
             if x._data.dtype not in (np.float64, np.complex128):
                 warnings.warn(
-                    f"Input #{k} requires gradient and is not a double precision floating point or complex. This check will likely fail if "
+                    f"Input #{k} requires gradient and is not a double precision floating point or complex. This "
+                    "check will likely fail if "
                     "all the inputs are not of double precision floating point or complex. ",
                     stacklevel=3,
                 )
             if any(s == 0 and n > 1 for s, n in zip(x._data.strides, x._data.shape)):
                 raise RuntimeError(
-                    f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be "
-                    "able to compute the numerical gradients correctly. You should call .contiguous on the input before passing it "
+                    f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                    "non-overlapping to be "
+                    "able to compute the numerical gradients correctly. You should call .contiguous on the input "
+                    "before passing it "
                     "to gradcheck."
                 )
             x.retain_grad()
@@ -121,7 +125,9 @@ class _Check:
         outs = self.run()
         self.outs = [o for o in outs if isinstance(o, Tensor) and o.requires_grad]
         if not self.outs:
-            for i, numerical in enumerate(self._all_numerical([k for k, o in enumerate(outs) if isinstance(o, Tensor) and o.is_floating_point()])):
+            for i, numerical in enumerate(
+                self._all_numerical([k for k, o in enumerate(outs) if isinstance(o, Tensor) and o.is_floating_point()])
+            ):
                 if any(np.abs(j).max(initial=0) > 0 for j in numerical):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
                 assert i >= 0
@@ -135,7 +141,7 @@ class _Check:
         return [np.array(o._data) for o in outs if isinstance(o, Tensor) and o._data.dtype.kind in "fc"]
 
     def _all_numerical(self, which=None):
-        """Return for each checked input a list with the numerical Jacobian (elements of input x output) of each output."""
+        """Return for each checked input the numerical Jacobians (input elements x output elements) of the outputs."""
         return [self._numerical(x, which) for _, x in self.checked]
 
     def _numerical(self, x, which):
@@ -154,7 +160,9 @@ class _Check:
                 target[0][target[1]] = kept
                 for a, b in zip(plus, minus):
                     if a.shape != b.shape or a.dtype != b.dtype:
-                        raise AssertionError("Expected `func` to return outputs with the same shape and dtype when inputs are perturbed")
+                        raise AssertionError(
+                            "Expected `func` to return outputs with the same shape and dtype when inputs are perturbed"
+                        )
                 found.append([((a - b) / (2 * self.eps)).reshape(-1) for a, b in zip(plus, minus)])
             rows.append(found)
         count = len(rows[0][0]) if rows else len(self._numbers(which))
@@ -192,7 +200,8 @@ class _Check:
                 first, second = self._pull(out, x, element, factor), self._pull(out, x, element, factor)
                 if np.abs(first - second).max(initial=0) > self.nondet_tol:
                     raise GradcheckError(
-                        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+                        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+                        "times gives different "
                         "values, although analytical gradient matches numerical gradient."
                         f"The tolerance for nondeterminism was {self.nondet_tol}."
                     )
@@ -201,7 +210,8 @@ class _Check:
                     analytical[:, p, element] += part.reshape(-1) * (1 if factor == 1 else 1j)
         if not np.allclose(analytical, numerical, self.rtol, self.atol):
             raise GradcheckError(
-                f"Jacobian mismatch for output {j} with respect to input {i},\nnumerical:{_shown(numerical)}\nanalytical:{_shown(analytical)}\n"
+                f"Jacobian mismatch for output {j} with respect to input "
+                f"{i},\nnumerical:{_shown(numerical)}\nanalytical:{_shown(analytical)}\n"
             )
 
     def undefined_gradients(self):
@@ -220,13 +230,15 @@ class _Check:
         for g in work.captured.values():
             if g is not None and np.any(np.asarray(g) != 0):
                 warnings.warn(
-                    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+                    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, "
+                    "but it may break "
                     "existing callers of this function. If this is true for you, you can call this function with "
                     '"check_undefined_grad=False" to disable the feature',
                     stacklevel=4,
                 )
                 raise GradcheckError(
-                    "Expected all inputs' gradients to be None or zero: Expected backward function to handle undefined output grads. Please look "
+                    "Expected all inputs' gradients to be None or zero: Expected backward function to handle "
+                    "undefined output grads. Please look "
                     'at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 )
 
@@ -288,7 +300,14 @@ def gradgradcheck(
     count = len(inputs)
 
     def gradients(*args):
-        given = tuple([x.requires_grad_() if isinstance(x, Tensor) and x.is_leaf and x.is_floating_point() and k in wanted else x for k, x in enumerate(args[:count])])
+        given = tuple(
+            [
+                x.requires_grad_()
+                if isinstance(x, Tensor) and x.is_leaf and x.is_floating_point() and k in wanted
+                else x
+                for k, x in enumerate(args[:count])
+            ]
+        )
         made = func(*given)
         made = [o for o in ((made,) if isinstance(made, Tensor) else made) if isinstance(o, Tensor) and o.requires_grad]
         targets = [given[k] for k in wanted]
@@ -304,7 +323,7 @@ def gradgradcheck(
 
 
 def _recording(fun):
-    """Return `fun` run with recording on: gradcheck's numerical part turns it off, but gradients are what is checked."""
+    """Return `fun` run with recording on: gradcheck turns it off, but here gradients are what is checked."""
 
     def call(*args):
         with enable_grad():

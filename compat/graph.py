@@ -70,7 +70,11 @@ class AccumulateGrad(Node):
 
     def register_hook(self, hook):
         """Call `hook(grad_inputs, grad_outputs)` after the gradient has been added to the leaf's."""
-        return self.variable.register_post_accumulate_grad_hook(lambda leaf: [hook((), (leaf.grad,))] and None)
+
+        def after(leaf):
+            hook((), (leaf.grad,))
+
+        return self.variable.register_post_accumulate_grad_hook(after)
 
     def register_prehook(self, hook):
         """Call `hook(grad_outputs)` before the gradient is added."""

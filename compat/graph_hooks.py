@@ -95,13 +95,14 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Call `fn(grads)` when all gradients of `tensors` are there in a pass ("all"), or `fn(grad)` for the first ("any").
+    """Call `fn(grads)` when all gradients of `tensors` are there in a pass ("all"), or `fn(grad)` at the first ("any").
 
     Only tensors that the pass reaches count; the others' gradients are None.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     passes = {}
+
     def hook_of(k):
         def hook(g):
             current = running.current

@@ -72,7 +72,7 @@ class PlaceHooks:
         return place._more
 
     def before(self, place, g, create):
-        """Return the gradient that goes on into the place: run the tensor's hooks, keep it, run the node's pre-hooks."""
+        """Return the gradient that goes on: run the tensor's hooks, keep it if wanted, run the node's pre-hooks."""
         if self.tensor:
             g = run_hooks(self.tensor.values(), g, create)
         if self.retains is not None:

@@ -3,4 +3,4 @@
 from fgrad.compat.methods.linalg import LINALG
 
 globals().update(vars(LINALG))
-__all__ = sorted(vars(LINALG))  # noqa: PLE0605
+__all__ = sorted(vars(LINALG))

@@ -1,7 +1,9 @@
 """`torch.random`: the default generator."""
 
-from fgrad.compat.methods.random import Generator  # noqa: F401
-from fgrad.compat.methods.random import RANDOM
+from fgrad.compat.methods.random import (
+    RANDOM,
+    Generator,  # noqa: F401
+)
 
 globals().update(vars(RANDOM))
-__all__ = sorted(vars(RANDOM))  # noqa: PLE0605
+__all__ = sorted(vars(RANDOM))

@@ -3,4 +3,4 @@
 from fgrad.compat.methods.numeric import SPECIAL
 
 globals().update(vars(SPECIAL))
-__all__ = sorted(vars(SPECIAL))  # noqa: PLE0605
+__all__ = sorted(vars(SPECIAL))

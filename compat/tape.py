@@ -34,9 +34,9 @@ FREED_MESSAGE = (
 class Node(graph.Node):
     """One recorded step: the plan of a primitive, what it saved, and the places its inputs came from.
 
-    `_saved` are arrays, in the order of `plan.saves`; `versions` has for each the version counter and the version at which it
-    was saved, one after the other; `_parents` a place for each of `plan.active`. `_more` is a `hooks.PlaceHooks` or None;
-    `_width` is the number of outputs, set only if there are several.
+    `_saved` are arrays, in the order of `plan.saves`; `versions` has for each the version counter and the version at
+    which it was saved, one after the other. `_parents` has a place for each of `plan.active`. `_more` is a
+    `hooks.PlaceHooks` or None; `_width` is the number of outputs, set only if there are several.
     """
 
     __slots__ = ("_plan", "_saved", "versions", "types", "params", "_parents", "_seq", "_more", "_width", "__weakref__")
@@ -299,7 +299,8 @@ def modified_error(node, k):
     what = f"[{type_name(wrap(value))} {list(value.shape)}]".replace("torch.", "torch.", 1)
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what}{maker} is at version {counter[0]}; expected version {version} instead. Hint: enable anomaly detection to "
+        f"{what}{maker} is at version {counter[0]}; expected version {version} instead. Hint: enable anomaly "
+        "detection to "
         "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
     )
 

@@ -71,5 +71,6 @@ def _assert_arrays(a, b, rtol, atol, equal_nan, check_dtype, msg):
         wrong = int((~close).sum())
         raise AssertionError(
             msg
-            or f"Tensor-likes are not close!\n\nMismatched elements: {wrong} / {close.size} ({100 * wrong / close.size:.1f}%)"
+            or "Tensor-likes are not close!\n\n"
+            f"Mismatched elements: {wrong} / {close.size} ({100 * wrong / close.size:.1f}%)"
         )

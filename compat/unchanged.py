@@ -1,4 +1,7 @@
-"""Unchanged programs: inside `as_torch()` the name `torch` means fgrad.compat; `python -m fgrad.compat script.py` runs a script so."""
+"""Unchanged programs: inside `as_torch()` the name `torch` means fgrad.compat.
+
+`python -m fgrad.compat script.py` runs a script so.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ CUSTOM = "custom"
 class View:
     """How a tensor looks into the memory of its base. `seen` is the version at which its history was last found.
 
-    `origin` says how it was made, as far as that forbids writing to it: MULTIPLE (by a function of several views), NO_GRAD,
-    CUSTOM (returned by a Function), or PLAIN.
+    `origin` says how it was made, as far as that forbids writing to it: MULTIPLE (by a function of several views),
+    NO_GRAD, CUSTOM (returned by a Function), or PLAIN.
     """
 
     __slots__ = ("base", "chain", "seen", "origin")
@@ -298,8 +298,8 @@ def check_inplace(t, source_requires_grad=False):
 
 
 _ORIGINS = {
-    MULTIPLE: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    MULTIPLE: "This view is the output of a function that returns multiple views. Such functions do not allow the "
+    "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
     CUSTOM: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
     "logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "
     "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
@@ -325,7 +325,8 @@ def _no_grad_view(t):
     return RuntimeError(
         "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
         "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-        "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the "
+        "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
+        "(if you want the "
         "inplace to be tracked)."
     )
 
@@ -432,8 +433,10 @@ def detach_(t):
     """Cut `t` from its history in place; RuntimeError for a view, whose history is its base's."""
     if t._view is not None:
         raise RuntimeError(
-            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
-            "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot "
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, "
+            "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
+            "cannot "
             "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
             "torch/optim/optimizer.py as a solution."
         )

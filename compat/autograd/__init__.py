@@ -8,6 +8,6 @@ from fgrad.compat.gradcheck import gradgradcheck
 from fgrad.compat.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "forward_ad", "function", "functional", "grad", "grad_mode", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "backward", "enable_grad", "forward_ad", "function", "functional", "grad", "grad_mode",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip

@@ -1,5 +1,12 @@
 """`torch.autograd.forward_ad`."""
 
-from fgrad.compat.forward_ad import UnpackedDualTensor, dual_level, enter_dual_level, exit_dual_level, make_dual, unpack_dual
+from fgrad.compat.forward_ad import (
+    UnpackedDualTensor,
+    dual_level,
+    enter_dual_level,
+    exit_dual_level,
+    make_dual,
+    unpack_dual,
+)
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

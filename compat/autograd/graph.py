@@ -10,6 +10,6 @@ from fgrad.compat.graph_hooks import (
 )
 
 __all__ = [
-    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu",
-    "saved_tensors_hooks",
+    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "register_multi_grad_hook",
+    "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip

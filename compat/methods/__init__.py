@@ -4,4 +4,16 @@ from fgrad.compat.methods import pointwise  # noqa: I001  (families that others 
 from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random, numeric
 from fgrad.compat.methods.table import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "convert", "create", "gradients", "index", "linalg", "numeric", "pointwise", "random", "reduce", "shape"]
+__all__ = [
+    "FUNCTIONS",
+    "convert",
+    "create",
+    "gradients",
+    "index",
+    "linalg",
+    "numeric",
+    "pointwise",
+    "random",
+    "reduce",
+    "shape",
+]

@@ -19,7 +19,8 @@ def _set_requires_grad(self, flag):
     if not flag:
         if place_of(self) is not None and self._node is not LEAF:
             raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                "in a "
                 "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
             )
         self._node = None
@@ -38,7 +39,7 @@ def _refused(name):
 
 
 def requires_grad_(self, requires_grad=True):
-    """Set whether gradients are wanted, and return the tensor; RuntimeError on integers and where history forbids it."""
+    """Set whether gradients are wanted, and return the tensor; RuntimeError on integers, or if history forbids it."""
     if requires_grad and self._data.dtype.kind not in "fc":
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     _set_requires_grad(self, requires_grad)
@@ -84,7 +85,8 @@ def _grad(self):
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-            "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+            "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
+            "sure "
             "you access the leaf Tensor instead.",
             stacklevel=2,
         )
@@ -103,7 +105,8 @@ def _set_grad(self, g):
             raise RuntimeError("can't assign Variable as its own grad")
         if g._data.dtype != self._data.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. Please ensure "
+                f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
+                "Please ensure "
                 "that the gradient and the tensor have the same dtype"
             )
         if g._data.shape != self._data.shape:
@@ -297,7 +300,8 @@ Tensor.storage = Tensor.untyped_storage = Tensor._typed_storage = lambda self: S
 def deepcopy(self, memo):
     if place_of(self) is not None and self._node is not LEAF:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. If you "
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "If you "
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage."
         )
     if id(self) in memo:

@@ -49,7 +49,8 @@ def _entry(i):
     if hasattr(i, "__index__"):
         return i.__index__()
     raise TypeError(
-        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(i).__name__})"
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+        f"{type(i).__name__})"
     )
 
 
@@ -74,7 +75,8 @@ def _check(x, entries):
     if used > len(shape):
         if not shape:
             raise IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                "convert a 0-dim tensor to a number"
             )
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     axis = 0
@@ -97,7 +99,8 @@ def _check_mask(mask, shape, axis):
     for d, n in enumerate(mask.shape):
         if shape[axis + d] != n:
             raise IndexError(
-                f"The shape of the mask {list(mask.shape)} at index {d} does not match the shape of the indexed tensor {list(shape)} at index {axis + d}"
+                f"The shape of the mask {list(mask.shape)} at index {d} does not match the shape of the indexed "
+                f"tensor {list(shape)} at index {axis + d}"
             )
 
 
@@ -114,7 +117,7 @@ _read = composed(lambda x, index: x[index], "IndexBackward0")
 
 
 def _split(entries):
-    """Return an index with arrays as a basic index, which comes first, and one of arrays and full slices for the rest."""
+    """Return an index with arrays as a basic one, which comes first, and one of arrays and full slices for the rest."""
     basic, rest = [], []
     for e in entries:
         if not isinstance(e, np.ndarray):
@@ -182,7 +185,8 @@ def _put(self, indices, values, accumulate=False):
     values = to(values, self._data.dtype) if values._data.ndim == 0 else values
     if values._data.dtype != self._data.dtype:
         raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {views._scalar_name(self._data.dtype)} for the destination and {views._scalar_name(values._data.dtype)} for the source."
+            f"Index put requires the source and destination dtypes match, got {views._scalar_name(self._data.dtype)} "
+            f"for the destination and {views._scalar_name(values._data.dtype)} for the source."
         )
     return _index_put(self, entries, values, accumulate)
 

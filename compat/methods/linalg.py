@@ -65,7 +65,9 @@ def dot(input, tensor):
         raise RuntimeError(f"1D tensors expected, but got {input._data.ndim}D and {tensor._data.ndim}D tensors")
     if input._data.shape != tensor._data.shape:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {list(input._data.shape)} and src {list(tensor._data.shape)} to have the same number of elements, but got {input._data.size} and {tensor._data.size} elements respectively"
+            f"inconsistent tensor size, expected tensor {list(input._data.shape)} and src {list(tensor._data.shape)} "
+            f"to have the same number of elements, but got {input._data.size} and {tensor._data.size} elements "
+            "respectively"
         )
     return apply(_DOT, (input, tensor), _VECTORS, state.interpreter)
 
@@ -76,7 +78,8 @@ def bmm(input, mat2):
     a, b = input._data.shape, mat2._data.shape
     if a[0] != b[0] or a[2] != b[1]:
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: [{b[0]}, {b[1]}]."
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: [{b[0]}, "
+            f"{b[1]}]."
         )
     return apply(_DOT, (input, mat2), _BATCHES, state.interpreter)
 

@@ -1,4 +1,4 @@
-"""Less common functions: differences, quadrature, statistics, counting, searching, and the special and fft namespaces."""
+"""Less common functions: differences, quadrature, statistics, counting, searching; the special and fft namespaces."""
 
 from __future__ import annotations
 
@@ -94,7 +94,11 @@ def histc(input, bins=100, min=0, max=0):
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False):
-    return _integers(np.searchsorted(boundaries._data, input._data if isinstance(input, Tensor) else input, "right" if right else "left"))
+    return _integers(
+        np.searchsorted(
+            boundaries._data, input._data if isinstance(input, Tensor) else input, "right" if right else "left"
+        )
+    )
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None):
@@ -133,7 +137,12 @@ def _fft(name):
 
 
 FFT = types.SimpleNamespace(
-    **{name: _fft(name) for name in "fft ifft rfft irfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn fftshift ifftshift hfft ihfft".split()},
+    **{
+        name: _fft(name)
+        for name in (
+            "fft ifft rfft irfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn fftshift ifftshift hfft ihfft".split()
+        )
+    },
     fftfreq=lambda n, d=1.0: wrap(np.fft.fftfreq(n, d).astype(dtypes.default.real)),
     rfftfreq=lambda n, d=1.0: wrap(np.fft.rfftfreq(n, d).astype(dtypes.default.real)),
 )

@@ -120,7 +120,9 @@ _pow_two = binary(P["pow"], quiet=True)
 
 
 def copysign(input, other):
-    return _with_zero_slope(P["copysign"](input, other), other) if hasattr(other, "dtype") else P["copysign"](input, other)
+    return (
+        _with_zero_slope(P["copysign"](input, other), other) if hasattr(other, "dtype") else P["copysign"](input, other)
+    )
 
 
 def scaled(fun, name):
@@ -357,7 +359,8 @@ def reflected(fun):
 _OPERATORS = {
     "add": _add, "sub": _sub, "mul": _mul, "truediv": _div, "pow": pow, "mod": FUNCTIONS["remainder"],
     "floordiv": FUNCTIONS["floor_divide"], "and": FUNCTIONS["bitwise_and"], "or": FUNCTIONS["bitwise_or"],
-    "xor": FUNCTIONS["bitwise_xor"], "lshift": FUNCTIONS["bitwise_left_shift"], "rshift": FUNCTIONS["bitwise_right_shift"],
+    "xor": FUNCTIONS["bitwise_xor"], "lshift": FUNCTIONS["bitwise_left_shift"],
+    "rshift": FUNCTIONS["bitwise_right_shift"],
 }  # fmt: skip
 for name, fun in _OPERATORS.items():
     setattr(Tensor, f"__{name}__", fun)

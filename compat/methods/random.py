@@ -111,8 +111,8 @@ for fun in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
 FUNCTIONS["Generator"] = Generator
 FUNCTIONS["default_generator"] = default_generator
 RANDOM = types.SimpleNamespace(
-    manual_seed=manual_seed, seed=seed, initial_seed=initial_seed, get_rng_state=get_rng_state, set_rng_state=set_rng_state,
-    fork_rng=fork_rng, default_generator=default_generator,
+    manual_seed=manual_seed, seed=seed, initial_seed=initial_seed, get_rng_state=get_rng_state,
+    set_rng_state=set_rng_state, fork_rng=fork_rng, default_generator=default_generator,
 )  # fmt: skip
 
 

@@ -212,7 +212,11 @@ def overload(name):
     """Return the name of the node of a reduction: torch numbers the form along dimensions apart."""
 
     def node(input, *args, **kwargs):
-        if name == "norm" and not isinstance(args[0] if args else kwargs.get("p", 2), str) and kwargs.get("dtype") is None:
+        if (
+            name == "norm"
+            and not isinstance(args[0] if args else kwargs.get("p", 2), str)
+            and kwargs.get("dtype") is None
+        ):
             return "LinalgVectorNormBackward0"
         along = args or kwargs.get("dim") is not None
         numbered = {"sum": 1, "mean": 1, "prod": 1}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -69,7 +70,8 @@ def permute(input, *dims):
     dims = sizes(dims)
     if len(dims) != input._data.ndim:
         raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {input._data.ndim} is not equal to len(dims) = {len(dims)}"
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {input._data.ndim} is not equal to len(dims) = {len(dims)}"
         )
     return view(P["transpose"], input, {"perm": tuple([normal_dim(d, len(dims)) for d in dims])})
 
@@ -142,7 +144,9 @@ def expand(input, *shape):
     lead = len(shape) - data.ndim
     if lead < 0:
         raise RuntimeError(
-            f"expand({type_of_message(input)}{{{list(data.shape)}}}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({data.ndim})"
+            f"expand({type_of_message(input)}{{{list(data.shape)}}}, size={list(shape)}): the number of sizes "
+            f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({data.ndim})"
         )
     full = []
     for i, n in enumerate(shape):
@@ -151,7 +155,8 @@ def expand(input, *shape):
             n = have
         if have not in (n, 1):
             raise RuntimeError(
-                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton dimension {i}.  "
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  "
                 f"Target sizes: {list(shape)}.  Tensor sizes: {list(data.shape)}"
             )
         full.append(n)
@@ -321,8 +326,8 @@ define("reshape", reshape, out=False)
 Tensor.view = view_
 view_.__name__ = "view"
 for fun, aliases in (
-    (permute, ()), (transpose, ("swapaxes", "swapdims")), (t, ()), (movedim, ("moveaxis",)), (unsqueeze, ()), (squeeze, ()),
-    (flatten, ()), (unflatten, ()), (select, ()), (narrow, ()), (diagonal, ()), (as_strided, ()),
+    (permute, ()), (transpose, ("swapaxes", "swapdims")), (t, ()), (movedim, ("moveaxis",)), (unsqueeze, ()),
+    (squeeze, ()), (flatten, ()), (unflatten, ()), (select, ()), (narrow, ()), (diagonal, ()), (as_strided, ()),
 ):  # fmt: skip
     define(fun.__name__, fun, out=False, aliases=aliases)
 for fun in (expand, expand_as, view_as, reshape_as, unfold):
@@ -362,7 +367,7 @@ def parts(input, dim, lengths, node, safe):
     """Return consecutive parts of a tensor along a dimension: views, which may be written to only if `safe`."""
     dim = normal_dim(dim, input._data.ndim)
     bounds = np.cumsum([0, *lengths]).tolist()
-    entries = [builtins.slice(a, b) for a, b in zip(bounds, bounds[1:])]
+    entries = [builtins.slice(a, b) for a, b in pairwise(bounds)]
     return _several(input, dim, entries, node, safe)
 
 
@@ -435,7 +440,8 @@ def splitter(safe):
             lengths, node = list(split_size_or_sections), "SplitWithSizesBackward0"
             if builtins.sum(lengths) != size:
                 raise RuntimeError(
-                    f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths}"
+                    f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
+                    f"dimension {dim}), but got split_sizes={lengths}"
                 )
         return parts(tensor, dim, lengths, node, safe)
 
@@ -468,9 +474,7 @@ def tensor_split(input, indices_or_sections, dim=0):
         bounds = np.cumsum([0] + [small + 1] * more + [small] * (indices_or_sections - more)).tolist()
     else:
         bounds = [0, *indices_or_sections, size]
-    return _several(
-        input, dim, [builtins.slice(a, b) for a, b in zip(bounds, bounds[1:])], "TensorSplitBackward0", False
-    )
+    return _several(input, dim, [builtins.slice(a, b) for a, b in pairwise(bounds)], "TensorSplitBackward0", False)
 
 
 def unbind(input, dim=0):
@@ -521,7 +525,8 @@ def cat(tensors, dim=0):
         for axis in range(x.ndim):
             if axis != dim and x.shape[axis] != tensors[0].shape[axis]:
                 raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {dim}. Expected size {tensors[0].shape[axis]} but got size {x.shape[axis]} for tensor number {k} in the list."
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {tensors[0].shape[axis]} "
+                    f"but got size {x.shape[axis]} for tensor number {k} in the list."
                 )
     return P["concatenate"](*tensors, axis=dim)
 
@@ -530,7 +535,8 @@ def stack(tensors, dim=0):
     for x in tensors:
         if x.shape != tensors[0].shape:
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and {list(x.shape)} at entry {tensors.index(x)}"
+                f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
+                f"{list(x.shape)} at entry {tensors.index(x)}"
             )
     n = tensors[0].ndim
     dim = normal_dim(dim, n + 1)

@@ -1,4 +1,4 @@
-"""How functions and methods are made: from a primitive, or from a function of fgrad's that is run on arrays or recorded.
+"""How functions and methods are made: from a primitive, or from a function of fgrad's, run on arrays or recorded.
 
 Every public function is entered in FUNCTIONS (the namespace of `fgrad.compat`) and on Tensor by `define`; the variant
 that works in place and `out=` follow from the plain one. Families fill the table; this module knows no operation.
@@ -39,18 +39,7 @@ def define(name, fun, *, method=True, function=True, inplace=False, out=True, al
     return fun
 
 
-def ops(family, **options):
-    """Enter every public function of a class body (a family written as formulas of fgrad values) as composed operations."""
-    for name, fun in vars(family).items():
-        if not name.startswith("__"):
-            define(name, composed(fun, options.get("node")), **{k: v for k, v in options.items() if k != "node"})
-    return family
-
-
 # ------------------------------------------------------------------------------------------- one primitive
-
-KINDS = {"arithmetic": None, "float": dtypes.to_inexact}
-"""How operands are computed in: their common dtype, or that made inexact (sin of integers, division)."""
 
 
 def promoted(args, kind):
@@ -77,7 +66,7 @@ def to(a, target):
 
 def operand(x):
     """Return whether `x` may stand beside a tensor in an arithmetic operation."""
-    return isinstance(x, (Tensor, bool, int, float, complex, np.generic, Tracer)) or (isinstance(x, np.ndarray))
+    return isinstance(x, (Tensor, bool, int, float, complex, np.generic, np.ndarray, Tracer))
 
 
 def check_broadcast(x, y):
@@ -94,8 +83,8 @@ def check_broadcast(x, y):
 def binary(prim, kind="arithmetic", quiet=False):
     """Return the function of two operands that a primitive gives; quick where both are of one floating dtype.
 
-    This is the path of small eager programs: what it calls is spelled out. Arithmetic that has no singular points is run
-    without silencing NumPy (`quiet`), which costs as much as the operation.
+    This is the path of small eager programs: what it calls is spelled out. `quiet` silences NumPy's warnings, for what
+    has singular points: that costs as much as the operation. `kind` is "float" where integers become floats.
     """
     impl = silenced(prim.impl) if quiet else prim.impl
     recipes = {}
@@ -212,8 +201,8 @@ def unary(prim, kind="float"):
 def composed(fun, node=None, promote=None):
     """Return a function of tensors that runs `fun`, a function of fgrad's values: on arrays, or recorded.
 
-    `node` names the graph's node for the whole, or is a function of the arguments that does; `promote` ("arithmetic", "float") casts the tensors among the positional
-    arguments to their common dtype first.
+    `node` names the graph's node for the whole, or is a function of the arguments that does; `promote` ("arithmetic",
+    "float") casts the tensors among the positional arguments to their common dtype first.
     """
     node = node or "".join(word.capitalize() for word in fun.__name__.strip("_").split("_")) + "Backward0"
     name = node if callable(node) else lambda *args, **kwargs: node
@@ -334,7 +323,8 @@ def with_out(fun):
             return fun(*args, **kwargs)
         if mode.enabled and any(map(views.requires_grad, found_in((args, kwargs, out)))):
             raise RuntimeError(
-                f"{fun.__name__}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                f"{fun.__name__}(): functions with out=... arguments don't support automatic differentiation, but "
+                "one of the "
                 "arguments requires grad."
             )
         result = fun(*args, **kwargs)

@@ -38,7 +38,16 @@ class _Checkpoint(Function):
         return (None, None, None, *[a.grad if isinstance(a, Tensor) else None for a in made])
 
 
-def checkpoint(function, *args, use_reentrant=True, preserve_rng_state=True, determinism_check="default", debug=False, context_fn=None, **kwargs):
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=True,
+    preserve_rng_state=True,
+    determinism_check="default",
+    debug=False,
+    context_fn=None,
+    **kwargs,
+):
     """Return `function(*args)`, keeping only the arguments: its inside is computed again in backward.
 
     Args:

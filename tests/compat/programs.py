@@ -258,7 +258,7 @@ ENGINE = {
         x = torch.ones(3, requires_grad=True)
         show(torch.autograd.grad(x * x, x, torch.eye(3), is_grads_batched=True))
     """,
-    "only_inputs False accumulates too" : """
+    "only_inputs False accumulates too": """
         x = torch.ones(2, requires_grad=True)
         show(torch.autograd.grad((x * 3).sum(), x))
     """,

@@ -1,6 +1,7 @@
-"""Every example and every stated behaviour of the documents that compat follows: torch.autograd's page of release 1.4, and
-R torch's AutogradContext. The examples with integer leaves use floats: the page's own raise torch's error (the last test).
-The profiler's examples belong to the profiler.
+"""Every example and every stated behaviour of the documents that compat follows.
+
+They are torch.autograd's page of release 1.4 and R torch's AutogradContext. The examples with integer leaves use floats:
+the page's own raise torch's error (the last test). The profiler's examples belong to the profiler.
 """
 
 import copy
@@ -93,9 +94,8 @@ def test_example_of_no_grad():
 
 def test_example_of_enable_grad():
     x = torch.tensor([1.0], requires_grad=True)
-    with torch.no_grad():
-        with torch.enable_grad():
-            y = x * 2
+    with torch.no_grad(), torch.enable_grad():
+        y = x * 2
     assert y.requires_grad is True
     y.backward()
     assert x.grad.tolist() == [2]

@@ -90,7 +90,9 @@ def same(text, phrase=None, **names):
         if want.error is None:
             raise got.error
         assert got.error is not None, f"torch raises {want.error!r}, compat nothing"
-        assert issubclass(kinds[1], kinds[0]) or kinds[1].__name__ == kinds[0].__name__, f"torch: {want.error!r}, compat: {got.error!r}"
+        assert issubclass(kinds[1], kinds[0]) or kinds[1].__name__ == kinds[0].__name__, (
+            f"torch: {want.error!r}, compat: {got.error!r}"
+        )
         if phrase is not None:
             assert phrase in str(want.error), f"torch says {want.error}"
             assert phrase in str(got.error), f"compat says {got.error}"

@@ -125,3 +125,132 @@ def expected(name, case):
     """Return what the list says of a row, as a set of words."""
     words = set().union(*(d.what for d in ROWS if name in d.names.split() and d.when(case)))
     return words if case.smooth else words - {"derivative"}
+
+
+# ------------------------------------------------------------------------------------------------------- points
+
+FINITE = "corners are finite where a subgradient exists"
+BOUNDS = "positions out of bounds raise, as in NumPy"
+NAN, INF = np.nan, np.inf
+ZEROS = np.zeros(3)
+
+
+class Corner(NamedTuple):
+    """A program of a module, what it gives with fgrad and with jax (values, or the class of an error), and why."""
+
+    name: str
+    program: object
+    ours: object
+    theirs: object
+    reason: str
+
+
+def _slope(f):
+    """Return the program that differentiates the sum of `f(numpy, x)` at some points."""
+    return lambda *x: lambda m: m.grad(lambda x: m.numpy.sum(f(m.numpy, x)))(*x)
+
+
+def _both(find, x, y):
+    """Return the program that differentiates a function of two numbers by both."""
+    return lambda m: m.grad(find(m), (0, 1))(x, y)
+
+
+def _custom_vjp_pushed(m):
+    f = m.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x, x), lambda x, ct: (3.0 * ct * x,))
+    return m.jvp(f, (2.0,), (1.0,))
+
+
+def _type_of_sum(x, y):
+    return lambda m: m.numpy.add(x, y).dtype.name
+
+
+def _ties(m):
+    return np.asarray(m.grad(m.numpy.max)(np.ones(70_000, np.float16)), float).sum().round(1)
+
+
+CORNERS = (
+    Corner("abs", _slope(lambda n, x: n.abs(x))(np.array([0.0, -0.0])), [0, 0], [1, 1], FINITE),
+    Corner("abs to a power", _slope(lambda n, x: n.abs(x) ** 1.0)(0.0), 0, 1, FINITE),
+    Corner("norm", _slope(lambda n, x: n.linalg.norm(x))(ZEROS), [0, 0, 0], [NAN] * 3, FINITE),
+    Corner("1-norm", _slope(lambda n, x: n.linalg.norm(x, 1))(ZEROS), [0, 0, 0], [1, 1, 1], FINITE),
+    Corner("std", _slope(lambda n, x: n.std(x))(ZEROS), [0, 0, 0], [NAN] * 3, FINITE),
+    Corner("power 0", _slope(lambda n, x: n.power(x, 0.0))(0.0), 0, NAN, FINITE),
+    Corner("power 0, by an array", _slope(lambda n, x: n.power(x, ZEROS))(ZEROS), [0, 0, 0], [NAN] * 3, FINITE),
+    Corner("power 0, twice", lambda m: m.grad(m.grad(lambda x: x**0.0))(0.0), 0, NAN, FINITE),
+    Corner("arctan2", _both(lambda m: m.numpy.arctan2, 0.0, 0.0), [0, 0], [NAN, NAN], FINITE),
+    Corner("hypot", _both(lambda m: m.numpy.hypot, 0.0, 0.0), [0, 0], [0.5, 0.5], FINITE),
+    Corner("logaddexp", _both(lambda m: m.numpy.logaddexp, -INF, -INF), [0, 0], [NAN, NAN], FINITE),
+    Corner("logsumexp", lambda m: m.grad(m.nn.logsumexp)(np.full(3, -INF)), [0, 0, 0], [NAN] * 3, FINITE),
+    Corner("logsumexp of inf", lambda m: m.grad(m.nn.logsumexp)(np.array([INF, 0.0])), [1, 0], [NAN, 0], FINITE),
+    Corner("many ties", _ties, 1.0, 0.0, "shares among the tied sum to 1 in every dtype"),
+    Corner(
+        "clip",
+        _slope(lambda n, x: n.clip(x, -1.0, 1.0))(np.array([-2.0, -1.0, 0.0, 1.0, 2.0])),
+        [0, 1, 1, 1, 0],
+        [0, 0.5, 1, 0.5, 0],
+        "a value at a bound belongs to the operand",
+    ),
+    Corner("indexing", lambda m: m.numpy.arange(5)[np.array([7])], IndexError, [4], BOUNDS),
+    Corner("indexing by a number", lambda m: m.numpy.arange(5)[-9], IndexError, 0, BOUNDS),
+    Corner("take", lambda m: m.numpy.take(np.arange(5.0), np.array([7])), IndexError, [NAN], BOUNDS),
+    Corner("writing", lambda m: m.numpy.zeros(3).at[7].set(1.0), IndexError, [0, 0, 0], BOUNDS),
+    Corner("lists", lambda m: m.numpy.sum([1.0, 2.0]), 3.0, TypeError, "lists are arrays, as in NumPy"),
+    Corner(
+        "float and int arrays",
+        _type_of_sum(np.ones(2, np.float32), np.ones(2, np.int64)),
+        "float64",
+        "float32",
+        NUMPYS_TYPE,
+    ),
+    Corner("half of bytes", lambda m: m.numpy.sin(np.ones(2, np.int8)).dtype.name, "float16", "float32", NUMPYS_TYPE),
+    Corner(
+        "integer division by 0",
+        lambda m: m.numpy.floor_divide(np.array([1]), np.array([0])),
+        [0],
+        [-2],
+        "the value is NumPy's",
+    ),
+    Corner(
+        "negative power of integers",
+        lambda m: m.numpy.power(np.array([2]), -1),
+        ValueError,
+        TypeError,
+        "the error is NumPy's",
+    ),
+    Corner(
+        "item",
+        lambda m: m.grad(lambda x: x.item() * x)(2.0),
+        TypeError,
+        2.0,
+        "a number out of grad cuts the derivative",
+    ),
+    Corner(
+        "NumPy's functions",
+        lambda m: m.grad(lambda x: np.square(x))(2.0),
+        4.0,
+        TypeError,
+        "NumPy's functions take traced values",
+    ),
+    Corner(
+        "updates by products",
+        lambda m: m.grad(lambda x: m.numpy.sum(m.numpy.ones(3).at[np.array([1, 1])].multiply(x)))(2.0),
+        4.0,
+        NotImplementedError,
+        "repeated positions multiply, with their derivative",
+    ),
+    Corner(
+        "custom_vjp in forward mode",
+        _custom_vjp_pushed,
+        [4.0, 6.0],
+        TypeError,
+        "a pullback that is linear has a forward mode",
+    ),
+    Corner(
+        "ppermute",
+        lambda m: m.vmap(lambda v: m.lax.ppermute(v, "i", [(0, 1)]), axis_name="i")(ZEROS + 1),
+        [0, 1, 0],
+        AssertionError,
+        "a position that receives nothing gets 0",
+    ),
+)

@@ -14,7 +14,7 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench check test test-parity test-slow format hooks clean
+.PHONY: help demo bench bench-quick check test test-parity test-slow format hooks clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +22,11 @@ help:  ## Say what there is to make
 demo: $(VENV)/.with-demo  ## Train on handwritten digits three ways and compare them
 	@$(VENV)/bin/python examples/digits.py
 
-bench: $(VENV)/.with-bench  ## Measure what gradients cost, beside the peers that are installed
-	@$(VENV)/bin/python benchmarks/eager.py
+bench: $(PARITY)/.with-parity $(PARITY)/.with-bench  ## Measure what gradients cost beside jax, torch and autograd (installs them)
+	@$(PARITY)/bin/python -m benchmarks
+
+bench-quick: $(PARITY)/.with-parity $(PARITY)/.with-bench  ## The same in under a minute, without what is slow
+	@$(PARITY)/bin/python -m benchmarks --quick
 
 check: $(VENV)/.with-dev  ## Format, lint, types, import floors and the fast tests (under a minute)
 	$(RUN) ruff format --check .

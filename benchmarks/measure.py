@@ -1,0 +1,62 @@
+"""Taking times on a busy machine: all libraries in turn, round after round, and ratios within a round.
+
+What slows one library down slows the others of the same round alike, so the median of paired ratios holds where
+absolute times do not.
+"""
+
+import gc
+import statistics
+import time
+from typing import NamedTuple
+
+
+class Effort(NamedTuple):
+    """How long to measure: seconds of one sample, seconds of a row, and the fewest and most rounds."""
+
+    sample: float
+    row: float
+    least: int
+    most: int
+
+
+FULL = Effort(sample=4e-3, row=12.0, least=5, most=60)
+QUICK = Effort(sample=2e-3, row=0.7, least=3, most=15)
+
+
+def seconds_of(run, calls=1):
+    """Return the seconds that a call takes, on average over calls in a row."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+def calls_for(run, effort):
+    """Return how many calls make up a sample; they also warm everything up."""
+    calls = 1
+    while (taken := seconds_of(run, calls) * calls) < effort.sample:
+        calls = max(2 * calls, int(calls * effort.sample / max(taken, 1e-9)))
+    return calls
+
+
+def interleaved(runs, effort):
+    """Return the seconds a call took in each round, by name; each round starts with another library."""
+    calls = {name: calls_for(run, effort) for name, run in runs.items()}
+    seconds = {name: [] for name in runs}
+    order = list(runs)
+    gc.collect()
+    gc.freeze()  # what the libraries brought along is not walked while one of them makes garbage
+    start = time.perf_counter()
+    rounds = 0
+    while rounds < effort.least or (rounds < effort.most and time.perf_counter() - start < effort.row):
+        for name in order:
+            seconds[name].append(seconds_of(runs[name], calls[name]))
+        order.append(order.pop(0))
+        rounds += 1
+    gc.unfreeze()
+    return seconds
+
+
+def ratio(ours, theirs):
+    """Return the median over rounds of our time divided by theirs."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

@@ -13,8 +13,6 @@ from fgrad.core import type_of
 from fgrad.transforms.jvp import jvp
 from fgrad.transforms.linearize import check_callable, vjp, zero_cotangent
 
-__all__ = ["check_grads", "numerical_jvp"]
-
 TOLERANCE = {64: 1e-6, 32: 2e-3, 16: 5e-2}
 """Absolute and relative tolerance, by bits of a real number."""
 

@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from .runtime import as_rows, empty, launch, strides
-from .tiling import accumulator, along, block_for, row_of_program, warps_for
+from .tiling import accumulator, along, block_for, block_of_row, warps_for
 
 _LARGEST_BLOCK = 2048
 
@@ -49,15 +49,6 @@ ACTIVATIONS = {"gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu}
 
 
 @triton.jit
-def _tile(columns, BLOCK: tl.constexpr):
-    """Return the row of a program, its columns, and which of them exist."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
-    return program // blocks, at, at < columns
-
-
-@triton.jit
 def forward_kernel(
     gate,
     up,
@@ -72,7 +63,7 @@ def forward_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a block of a row: f(gate), times up where there is one."""
-    row, at, mask = _tile(columns, BLOCK)
+    row, at, mask = block_of_row(columns, BLOCK)
     x = tl.load(gate + row * gate_row + along(at, gate_column), mask=mask, other=0.0).to(ACCUMULATOR)
     value, _ = FUNCTION(x)
     if up is not None:
@@ -99,7 +90,7 @@ def backward_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a block of a row: the value is computed again, not saved."""
-    row, at, mask = _tile(columns, BLOCK)
+    row, at, mask = block_of_row(columns, BLOCK)
     mine = tl.load(ct + row * ct_row + along(at, ct_column), mask=mask, other=0.0).to(ACCUMULATOR)
     x = tl.load(gate + row * gate_row + along(at, gate_column), mask=mask, other=0.0).to(ACCUMULATOR)
     value, slope = FUNCTION(x)

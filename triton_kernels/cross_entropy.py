@@ -19,6 +19,7 @@ from .tiling import (
     accumulator_dtype,
     along,
     block_for,
+    block_of_row,
     finite_shift,
     row_of_program,
     warps_for,
@@ -89,11 +90,7 @@ def backward_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a block of a row: the cotangent times (softmax - target distribution)."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    row = program // blocks
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
-    mask = at < columns
+    row, at, mask = block_of_row(columns, BLOCK)
     x = tl.load(logits + row * logits_row + along(at, logits_column), mask=mask, other=MINUS_INFINITY).to(ACCUMULATOR)
     probability = tl.exp(x - finite_shift(tl.load(lse + along(row, lse_row)).to(ACCUMULATOR)))
     label = tl.load(labels + along(row, labels_row)).to(tl.int64)

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from .runtime import as_rows, empty, launch, strides
-from .tiling import accumulator, along, block_for, row_of_program, warps_for
+from .tiling import accumulator, along, block_for, block_of_row, warps_for
 
 _LARGEST_BLOCK = 2048
 
@@ -27,11 +27,7 @@ def dropout_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a block of a row: 0, or the element scaled by 1 / (1 - rate)."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    row = program // blocks
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
-    mask = at < columns
+    row, at, mask = block_of_row(columns, BLOCK)
     value = tl.load(x + row * x_row + along(at, x_column), mask=mask, other=0.0).to(ACCUMULATOR)
     kept = tl.rand(seed, offset + row * columns + at) >= RATE
     tl.store(out + row * columns + at, tl.where(kept, value * (1 / (1 - RATE)), 0.0), mask=mask)

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from .runtime import as_rows, empty, home_of, launch, strides
-from .tiling import accumulator, along, block_for, row_of_program, warps_for
+from .tiling import accumulator, along, block_for, block_of_row, warps_for
 
 _LARGEST_BLOCK = 1024
 
@@ -17,14 +17,11 @@ _LARGEST_BLOCK = 1024
 @triton.jit
 def gather_kernel(table, index, out, entries, columns, table_row, table_column, index_stride, BLOCK: tl.constexpr):
     """One program a block of a result row."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    row = program // blocks
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    row, at, mask = block_of_row(columns, BLOCK)
     entry = tl.load(index + along(row, index_stride)).to(tl.int64)
-    mask = (at < columns) & (entry >= 0) & (entry < entries)
-    value = tl.load(table + entry * table_row + along(at, table_column), mask=mask, other=float("nan"))
-    tl.store(out + row * columns + at, value, mask=at < columns)
+    exists = mask & (entry >= 0) & (entry < entries)
+    value = tl.load(table + entry * table_row + along(at, table_column), mask=exists, other=float("nan"))
+    tl.store(out + row * columns + at, value, mask=mask)
 
 
 @triton.jit
@@ -41,20 +38,17 @@ def add_rows_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a block of a table row: the sum of the cotangent's rows that were taken from it, 0 without any."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    entry = program // blocks
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    entry, at, mask = block_of_row(columns, BLOCK)
     first = tl.load(ends + entry)
     last = tl.load(ends + entry + 1)
     total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
     for start in range(first, last, STEP):
         position = start + tl.arange(0, STEP)
         row = tl.load(order + position, mask=position < last, other=0).to(tl.int64)
-        mask = (position < last)[:, None] & (at < columns)[None, :]
-        value = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=mask, other=0.0)
+        taken = (position < last)[:, None] & mask[None, :]
+        value = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=taken, other=0.0)
         total += value.to(ACCUMULATOR)
-    tl.store(out + entry * columns + at, tl.sum(total, 0), mask=at < columns)
+    tl.store(out + entry * columns + at, tl.sum(total, 0), mask=mask)
 
 
 def embedding_forward(table, index):

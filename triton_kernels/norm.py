@@ -17,6 +17,7 @@ from .tiling import (
     accumulator_dtype,
     along,
     block_for,
+    block_of_row,
     column_sum_kernel,
     load_row,
     row_block,
@@ -190,15 +191,12 @@ def parameters_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a chunk of rows and a block of columns: partial sums of ct n and of ct, one row of each a chunk."""
-    blocks = tl.cdiv(columns, BLOCK)
-    program = row_of_program()
-    chunk = program // blocks
-    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    chunk, at, exists = block_of_row(columns, BLOCK)
     weight_total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
     bias_total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
     for start in range(chunk * ROWS, tl.minimum(chunk * ROWS + ROWS, rows), STEP):
         row = start + tl.arange(0, STEP)
-        mask = (row[:, None] < rows) & (at[None, :] < columns)
+        mask = (row[:, None] < rows) & exists[None, :]
         mine = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=mask, other=0.0)
         value = tl.load(x + row[:, None] * x_row + along(at, x_column)[None, :], mask=mask, other=0.0).to(ACCUMULATOR)
         if CENTERED:
@@ -207,9 +205,9 @@ def parameters_kernel(
         weight_total += mine.to(ACCUMULATOR) * value * rstd[:, None]
         bias_total += mine.to(ACCUMULATOR)
     if dweight is not None:
-        tl.store(dweight + chunk * columns + at, tl.sum(weight_total, 0), mask=at < columns)
+        tl.store(dweight + chunk * columns + at, tl.sum(weight_total, 0), mask=exists)
     if dbias is not None:
-        tl.store(dbias + chunk * columns + at, tl.sum(bias_total, 0), mask=at < columns)
+        tl.store(dbias + chunk * columns + at, tl.sum(bias_total, 0), mask=exists)
 
 
 def layer_norm_forward(x, weight=None, bias=None, *, eps=1e-5):

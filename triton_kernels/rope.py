@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from .runtime import empty, launch, strides
-from .tiling import accumulator, along, block_for, row_of_program
+from .tiling import accumulator, along, block_for, block_of_row
 
 _LARGEST_BLOCK = 256
 
@@ -36,21 +36,18 @@ def rotate_kernel(
     BLOCK: tl.constexpr,
 ):
     """One program a position of a batch and a block of pairs: all heads turn by the same angles."""
-    blocks = tl.cdiv(half, BLOCK)
-    program = row_of_program()
-    place = program // blocks
+    place, pair, exists = block_of_row(half, BLOCK)
     batch = place // length
     position = place % length
-    pair = program % blocks * BLOCK + tl.arange(0, BLOCK)
-    c = tl.load(cos + position * cos_row + along(pair, cos_column), mask=pair < half, other=0.0).to(ACCUMULATOR)
-    s = tl.load(sin + position * sin_row + along(pair, sin_column), mask=pair < half, other=0.0).to(ACCUMULATOR)
+    c = tl.load(cos + position * cos_row + along(pair, cos_column), mask=exists, other=0.0).to(ACCUMULATOR)
+    s = tl.load(sin + position * sin_row + along(pair, sin_column), mask=exists, other=0.0).to(ACCUMULATOR)
     if BACK:
         s = -s
     x += batch * x_batch + position * x_position
     out += place * heads * half * 2
     for start in range(0, heads, HEADS):
         head = (start + tl.arange(0, HEADS)).to(tl.int64)[:, None]
-        mask = (head < heads) & (pair < half)[None, :]
+        mask = (head < heads) & exists[None, :]
         first = tl.load(x + head * x_head + along(pair, x_element)[None, :], mask=mask, other=0.0).to(ACCUMULATOR)
         second = tl.load(x + head * x_head + along(pair + half, x_element)[None, :], mask=mask, other=0.0)
         second = second.to(ACCUMULATOR)

@@ -34,6 +34,15 @@ def row_of_program():
 
 
 @triton.jit
+def block_of_row(columns, BLOCK: tl.constexpr):
+    """Return a program's row, its block of that row's columns, and which of them exist; rows times blocks programs."""
+    blocks = tl.cdiv(columns, BLOCK)
+    program = row_of_program()
+    at = program % blocks * BLOCK + tl.arange(0, BLOCK)
+    return program // blocks, at, at < columns
+
+
+@triton.jit
 def along(index, stride):
     """Return the offset of an index along an array's last axis; a stride of None means 1."""
     if stride is None:

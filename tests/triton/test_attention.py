@@ -153,10 +153,18 @@ def test_25_large_scores_stay_finite():
         assert all(np.isfinite(x).all() for x in run(q, k, v, ct, **options))
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-@pytest.mark.parametrize("size", [64, 128])
-def test_18_19_fits_every_target(target, size):
+@pytest.mark.parametrize(
+    ("size", "target"),
+    [
+        pytest.param(64, "sm_90", marks=pytest.mark.heavy),
+        *(
+            pytest.param(size, target, marks=pytest.mark.slow)
+            for size in (64, 128)
+            for target in ("sm_80", "sm_100", "gfx942", "gfx950")
+        ),
+    ],
+)
+def test_18_19_fits_every_target(size, target):
     q, k, v, ct = (np.empty((1, 2, 256, size), ml_dtypes.bfloat16) for _ in range(4))
     lse = np.empty((1, 2, 256), np.float32)
     forward = compile_call(attention_forward, q, k, v, causal=True, targets=[target])

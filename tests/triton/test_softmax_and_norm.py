@@ -69,7 +69,7 @@ def test_28_constant_rows_have_gradients_of_almost_zero():
 
 
 def test_10_27_weight_gradients_are_added_up_in_float32():
-    rows = 4096
+    rows = 1024  # bfloat16 alone would stop at 256
     x = draw(rows, 3).astype(ml_dtypes.bfloat16)
     weight, bias = np.ones(3, ml_dtypes.bfloat16), np.zeros(3, ml_dtypes.bfloat16)
     _, mean, rstd = norm.layer_norm_forward(x, weight, bias)

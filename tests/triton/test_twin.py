@@ -362,6 +362,21 @@ def test_atomics_combine_repeated_indices(dtype):
 
 
 @triton.jit
+def extremes(x, least, most, BLOCK: tl.constexpr):
+    value = tl.load(x + tl.arange(0, BLOCK))
+    tl.atomic_min(least + tl.zeros((BLOCK,), tl.int32), value)
+    tl.atomic_max(most + tl.zeros((BLOCK,), tl.int32), value)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32, np.int64])
+def test_atomic_extremes(dtype):
+    x = (10 * draw(16)).astype(np.int64).astype(dtype)
+    least, most = x[3:4].copy(), x[3:4].copy()
+    interpret(extremes, 1, x, least, most, BLOCK=16)
+    assert (least[0], most[0]) == (x.min(), x.max())
+
+
+@triton.jit
 def locked_sum(lock, total, x):
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass

@@ -129,6 +129,8 @@ def _passed(name, value, memory):
 
 def _descriptor(name, value, memory):
     array = _numpy_array(f"{name}.base", array_of(value.base))
+    if getattr(value, "round_f32_to_tf32", False):
+        raise NotImplementedError(f"argument {name!r}: the twin has no descriptors that round to TF32")
     padding = np.nan if value.padding == "nan" else 0
     shape, strides = np.array(value.shape, np.int32), np.array(value.strides, np.int64)
     address = memory.bind(name, array)

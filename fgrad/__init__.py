@@ -1,8 +1,11 @@
 """Differentiate array programs: functional transforms over NumPy, an imperative layer, and Triton kernels.
 
 The names and their meaning are JAX's; arrays are NumPy's. `fgrad.numpy` has NumPy's functions, `fgrad.lax` control
-flow, `fgrad.random` random numbers, `fgrad.compat` the API of `torch.autograd`, `fgrad.triton_kernels` kernels.
+flow, `fgrad.random` random numbers, `fgrad.scipy` SciPy's functions and solvers, `fgrad.compat` the API of
+`torch.autograd`, `fgrad.triton_kernels` kernels.
 """
+
+from importlib import import_module as _import_module
 
 from fgrad import config, errors, kernels, lax, nn, numpy, ops, random, tree
 from fgrad.check import check_grads
@@ -21,6 +24,14 @@ jacobian = jacrev
 remat = checkpoint
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Load `fgrad.scipy` when it is first asked for: most programs do without."""
+    if name == "scipy":
+        return _import_module("fgrad.scipy")
+    raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
+
 
 __all__ = [
     "Array",

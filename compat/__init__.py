@@ -36,8 +36,8 @@ __version__ = "2.13.0+fgrad"
 __all__ = [
     "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "dtype", "e", "enable_grad", "fft", "finfo", "func",
     "get_default_dtype", "iinfo", "inf", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "linalg",
-    "nan", "nn", "no_grad", "pi", "random", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special", "testing",
-    "utils", "vmap",
+    "nan", "nn", "no_grad", "pi", "random", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special",
+    "testing", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({*_FUNCTIONS, *_dtypes.DTYPES, *_dtypes.ALIASES} - set(__all__))
 

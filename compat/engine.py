@@ -187,7 +187,7 @@ class Pass:
             g = run_hooks(extras.hooks.values(), g, self.create)
         if self.captured is not None and leaf in self.captured:
             self.captured[leaf] = g
-        if g is not None and self.accumulate and leaf._node is LEAF:
+        if g is not None and self.accumulate and place_of(leaf) is leaf:
             accumulate(leaf, g)
             if extras is not None and extras.post_hooks:
                 for hook in list(extras.post_hooks.values()):

@@ -157,11 +157,17 @@ def recipe_for(prim, mask, count):
 
 
 def place_of(t):
-    """Return the place in the graph that `t` came from, or None if it requires no grad."""
+    """Return the place in the graph that `t` came from, or None if it requires no grad.
+
+    A view that was made without recording of what requires grad is a leaf of its own.
+    """
     view = t._view
+    node = t._node
     if view is not None:
         view.refresh(t)
-    node = t._node
+        node = t._node
+        if node is None and view.base._node is not None:
+            return t
     return t if node is LEAF else node
 
 

@@ -40,10 +40,12 @@ class View:
         version = t._counter[0]
         if version == self.seen:
             return
-        self.seen = version
         place = place_of(self.base)
         if place is not None:
+            if self.origin is not PLAIN:
+                raise _forbidden_origin(t, self, "its base or another view of its base has been modified")
             t._node = follow_place(place, self.base, self.chain)
+        self.seen = version
 
 
 def follow_place(place, base, chain):
@@ -284,17 +286,17 @@ def _memory_order(data):
 
 def check_inplace(t, source_requires_grad=False):
     """Raise torch's error if `t` may not be written to here."""
+    if not mode.enabled or not requires_grad(t) and not source_requires_grad:
+        return
+    place = place_of(t)
     view = t._view
     if view is not None:
-        view.refresh(t)
-    if not mode.enabled:
-        return
-    if t._node is LEAF:
-        if view is not None:
+        if view.origin is not PLAIN:
+            raise _forbidden_origin(t, view)
+        if place is not None and view.base._node is LEAF:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if isinstance(place, Tensor):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if view is not None:
-        _check_view(t, view, source_requires_grad)
 
 
 _ORIGINS = {
@@ -306,24 +308,17 @@ _ORIGINS = {
 }
 
 
-def _check_view(t, view, source_requires_grad):
-    base = view.base
-    if base._node is LEAF:
-        if view.origin is NO_GRAD and t._node is None:
-            raise _no_grad_view(t)
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if t._node is None and base._node is None and not source_requires_grad:
-        return
+def _forbidden_origin(t, view, what="is being modified"):
+    """Return the error for a view that may not be written to because of how it was made."""
     if view.origin is NO_GRAD:
-        raise _no_grad_view(t)
-    if view.origin is not PLAIN:
-        name = type(t._node.node_and_index()[0]).__name__ if t._node is not None else "unbind or split"
-        raise RuntimeError(f"Output 0 of {name} is a view and is being modified inplace. {_ORIGINS[view.origin]}")
+        return _no_grad_view(what)
+    name = "unbind or split" if t._node in (None, LEAF) else type(t._node.node_and_index()[0]).__name__
+    return RuntimeError(f"Output 0 of {name} is a view and {what} inplace. {_ORIGINS[view.origin]}")
 
 
-def _no_grad_view(t):
+def _no_grad_view(what):
     return RuntimeError(
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+        f"A view was created in no_grad mode and {what} inplace with grad mode enabled. Given that this use "
         "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
         "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
         "(if you want the "
@@ -354,6 +349,7 @@ def rebase(t, place):
 
 def write(t, result, saved_output=True):
     """Write `result` (a tensor, recorded or not) into `t` in place, with torch's checks of shape and dtype."""
+    result = _zero_slope(t, result)
     data, new = t._data, result._data
     if new.shape != data.shape:
         raise RuntimeError(f"output with shape {list(data.shape)} doesn't match the broadcast shape {list(new.shape)}")
@@ -371,6 +367,17 @@ def write(t, result, saved_output=True):
         _saved_in_place(place, t, new)
     rebase(t, place)
     return t
+
+
+def _zero_slope(t, result):
+    """Return a result that depends on nothing as one with derivative 0 by the value that `t` had, if it had history."""
+    if not mode.enabled or place_of(result) is not None or result._data.shape != t._data.shape:
+        return result
+    place = place_of(t)
+    if place is None:
+        return result
+    value = result._data.astype(t._data.dtype)
+    return apply(TABLE["select"], (np.asarray(False), wrap(value, place), wrap(value)), {})
 
 
 def place_of_before(t):
@@ -426,7 +433,7 @@ def shadow(t):
 
 def requires_grad(t):
     """Return whether `t` requires grad, its base's history counted in."""
-    return (t._node if t._view is None else place_of(t)) is not None
+    return t._node is not None or t._view is not None and t._view.base._node is not None
 
 
 def detach_(t):

@@ -384,7 +384,7 @@ def copied(self, src):
     out = src if src._data.shape == data.shape else src.expand(*data.shape)
     real = src._data.dtype.kind == "c" and data.dtype.kind != "c"
     out = to(FUNCTIONS["real"](out) if real else out, data.dtype)
-    if views.requires_grad(self):
+    if views.requires_grad(self) and views.requires_grad(out):
         return _replaced(self, out)
     return FUNCTIONS["clone"](out) if out is src else out
 

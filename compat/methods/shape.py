@@ -356,7 +356,8 @@ def in_place_view(name, fun):
     setattr(Tensor, name + "_", method)
 
 
-for name, fun in {"t": t, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose}.items():
+_TURNING = {"t": t, "squeeze": squeeze, "unsqueeze": unsqueeze}
+for name, fun in _TURNING.items() | {(n, transpose) for n in ("transpose", "swapaxes", "swapdims")}:
     in_place_view(name, fun)
 
 

@@ -1,7 +1,7 @@
 """Every example and every stated behaviour of the documents that compat follows.
 
-They are torch.autograd's page of release 1.4 and R torch's AutogradContext. The examples with integer leaves use floats:
-the page's own raise torch's error (the last test). The profiler's examples belong to the profiler.
+They are torch.autograd's page of release 1.4 and R torch's AutogradContext. The examples with integer leaves use
+floats: the page's own raise torch's error (the last test). The profiler's examples belong to the profiler.
 """
 
 import copy

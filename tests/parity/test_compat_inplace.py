@@ -1,0 +1,158 @@
+"""The in-place form of operations, and random programs of views, writes, hooks and modes, against torch."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parity.both import same
+from tests.parity.test_compat_ops import SETUP, cases
+
+pytestmark = pytest.mark.parity
+
+WRITES = """
+t.add_(y) | t.sub_(y) | t.mul_(y) | t.div_(p) | t.add_(2) | t.add_(y, alpha=3) | t.sub_(v, alpha=2) | t.mul_(s) | t.pow_(2)
+t.pow_(3.0) | t.abs_().pow_(y) | t.neg_() | t.exp_() | t.sin_() | t.cos_() | t.tan_() | t.tanh_() | t.sigmoid_() | t.relu_()
+t.sqrt_() | t.log_() | t.rsqrt_() | t.reciprocal_() | t.erf_() | t.erfc_() | t.expm1_() | t.log1p_() | t.log2_() | t.log10_()
+t.sinh_() | t.cosh_() | t.atan_() | t.floor_() | t.ceil_() | t.round_() | t.trunc_() | t.frac_() | t.sign_() | t.abs_()
+t.square_() | t.lgamma_() | t.digamma_() | t.clamp_(-0.5, 0.5) | t.clamp_min_(0.1) | t.clamp_max_(0.1) | t.lerp_(y, 0.3)
+t.lerp_(y, u) | t.addcmul_(y, p, value=2) | t.addcdiv_(y, p, value=2) | t.atan2_(y) | t.fmod_(p) | t.remainder_(p)
+t.masked_fill_(b, 2.0) | t.masked_fill_(b, s) | t.masked_scatter_(b, y) | t.fill_(2) | t.fill_(s) | t.zero_() | t.copy_(y)
+t.copy_(v) | t.copy_(f) | t.index_add_(0, k, y) | t.index_copy_(0, torch.tensor([2, 0, 1]), y) | t.index_fill_(1, k, 2.0)
+t.scatter_(1, y.argsort(1), y) | t.scatter_(1, i[:, :2], 3.0) | t.scatter_add_(0, i, y) | t.put_(k[:2], y[0, :2]) | t.tril_() | t.triu_(1)
+t.cumsum_(0) | t.cumprod_(1) | t.renorm_(2, 0, 1.0) | t.eq_(y) | t.gt_(0) | t.le_(y) | t.ne_(0) | t.lt_(v) | t.ge_(s)
+t.addmm_(y, m) | t.addmv_ | t.logit_(0.01) | t.sinc_() | t.xlogy_(p) | t.copysign_(y) | t.hypot_(y) | t.nan_to_num_()
+t.requires_grad_() | t.swapaxes_(0, 1) | t.t_() | t.unsqueeze_(0) | t.squeeze_() | t.transpose_(0, 1) | t.erfinv_() | t.float_power_(2)
+t[0].mul_(y[0]) | t[:, 1].exp_() | t.t().add_(w) | t[1:].mul_(s) | t.view(-1)[2:5].mul_(3) | t.select(1, 0).copy_(w)
+t.diagonal().mul_(2) | t[0, 1].add_(s) | t.narrow(1, 1, 2).zero_() | t.unsqueeze(0)[0, 2].mul_(v) | t.unfold(1, 2, 2).mul_(2)
+"""
+STATEMENTS = """
+t[0] = y[0] | t[1, 2] = 5 | t[:, 1] = w | t[b] = 0 | t[b] = s | t[k[:2]] = y[0] | t[[0, 2]] = y[:2] | t[..., 0] = 1.5 | t[i[:, 0], 1] = w
+t[1:, :2] = y[:2, 2:] | t[None] = y | t[k, 1:3] = 2 | t[torch.tensor([0, 1]), torch.tensor([1, 2])] = v[:2] | t += y | t -= v | t *= s
+t /= p | t **= 2 | t %= 0.7 | t[0] += y[1] | t[:, 0] *= w | t[b] += 1 | t[1] -= s
+"""
+
+CHECK = """
+some = lambda g: None if g is None or not bool((g != 0).any()) else g
+t = x * 1.5
+alias = t
+before = t[0:1]
+{statement}
+show(t.detach()); show(t.requires_grad); assert alias is t
+if t.requires_grad:
+    used = [leaf for name, leaf in leaves.items() if name in {names!r}]
+    show([some(g) for g in torch.autograd.grad(t, used, seed_like(t, 1), allow_unused=True, retain_graph=True)])
+    if {view}:
+        show([some(g) for g in torch.autograd.grad(before, used, seed_like(before, 2), allow_unused=True)])
+"""
+
+
+def check(statement):
+    names = sorted({"x", *re.findall(r"\b[a-z]\b", statement)} - {"t"})
+    reshapes = any(name in statement for name in ("t_()", "squeeze_", "transpose_", "swapaxes_", "requires_grad_"))
+    same(SETUP + CHECK.format(statement=statement, names=names, view=not reshapes))
+
+
+@pytest.mark.parametrize("statement", cases(WRITES))
+def test_method(statement):
+    check(statement)
+
+
+@pytest.mark.parametrize("statement", cases(STATEMENTS))
+def test_statement(statement):
+    check(statement)
+
+
+# ------------------------------------------------------------------------------------------------ random programs
+
+VIEWS = (
+    "{a}[0]",
+    "{a}[1:]",
+    "{a}[:, 1]",
+    "{a}[..., ::2]",
+    "{a}.t()",
+    "{a}.view(-1)",
+    "{a}.narrow(0, 0, 2)",
+    "{a}.diagonal()",
+)
+VIEWS += (
+    "{a}.unsqueeze(0)",
+    "{a}.transpose(0, 1)",
+    "{a}.select(0, 1)",
+    "{a}.detach()",
+    "{a}.expand(2, *{a}.shape)",
+    "{a}.chunk(2)[0]",
+)
+OPS = (
+    "{a} * {b}",
+    "{a} + {b}",
+    "{a}.exp()",
+    "{a}.tanh()",
+    "{a} * 2",
+    "{a} - 1",
+    "{a}.sum()",
+    "{a}.sum(0)",
+    "{a}.clone()",
+    "{a}.abs()",
+)
+OPS += ("{a} * {a}", "{a}.relu()", "torch.cat([{a}, {a}])", "{a}.reshape(-1)")
+INPLACE = (
+    "{a}.mul_(2)",
+    "{a}.add_({b})",
+    "{a}.mul_({b})",
+    "{a}.tanh_()",
+    "{a}.zero_()",
+    "{a}[0] = 3",
+    "{a}.copy_({b})",
+    "{a}.add_(1)",
+)
+INPLACE += (
+    "{a}.detach_()",
+    "{a}.requires_grad_()",
+    "{a}.data.add_(1)",
+    "{a}.sin_()",
+    "{a}[1:] = {b}[1:]",
+    "{a}.fill_(2.5)",
+)
+MISC = (
+    "{a}.register_hook(lambda g: g * 2)",
+    "{a}.retain_grad()",
+    "({a} * 1).sum().backward()",
+    "{a}.sum().backward(retain_graph=True)",
+)
+MISC += (
+    "show({a}._version)",
+    "show({a}.is_leaf)",
+    "show(torch.autograd.grad({a}.sum(), leaf, allow_unused=True, retain_graph=True))",
+)
+
+names = st.integers(0, 7)
+steps = st.one_of(
+    st.tuples(st.just("new"), st.sampled_from(VIEWS + OPS), names, names, st.booleans()),
+    st.tuples(st.just("do"), st.sampled_from(INPLACE + MISC), names, names, st.booleans()),
+)
+
+
+def program(choices):
+    """Write out a program: every step is tried, and its error shown, so that one that fails ends nothing."""
+    lines = [
+        "leaf = torch.tensor(data(3, 3, seed=1)).requires_grad_()",
+        "ts = [leaf, leaf * 1, torch.tensor(data(3, 3, seed=2))]",
+        "def short(e): return [type(e).__name__, [w for w in KEYS if w in str(e)]]",
+        "KEYS = ['inplace operation', 'leaf Variable', 'multiple views', 'no_grad mode', 'single memory location', 'second time']",
+    ]
+    for kind, template, a, b, recorded in choices:
+        code = template.format(a=f"ts[{a} % len(ts)]", b=f"ts[{b} % len(ts)]")
+        code = f"ts.append({code})" if kind == "new" else code
+        lines += ["try:", f"    with torch.set_grad_enabled({recorded or b > 2}):", f"        {code}"]
+        lines += ["except (RuntimeError, IndexError, ValueError) as e:", "    show(short(e))"]
+    lines += ["for t in ts:", "    show([t, t._version, t._base is None])"]
+    lines += ["    try: show(t.grad_fn is None)", "    except RuntimeError as e: show(short(e))", "show(leaf.grad)"]
+    return "\n".join(lines)
+
+
+@settings(max_examples=200)
+@given(st.lists(steps, min_size=2, max_size=12))
+def test_random_programs(choices):
+    same(program(choices))

@@ -19,7 +19,18 @@ _HOMES = {
     "compile_kernel": ".compile",
     "compile_call": ".compile",
 }
-_FAMILIES = ("activation", "attention", "cross_entropy", "dropout", "embedding", "matmul", "norm", "rope", "softmax")
+_FAMILIES = (
+    "activation",
+    "attention",
+    "cross_entropy",
+    "dropout",
+    "embedding",
+    "matmul",
+    "norm",
+    "reduction",
+    "rope",
+    "softmax",
+)
 _TOOLS = ("check", "compile", "native", "runtime", "tiling", "twin")
 
 __all__ = [*_HOMES, *_FAMILIES, *_TOOLS]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from fgrad.triton_kernels import activation, cross_entropy, dropout, embedding, matmul, norm, rope, softmax
+from fgrad.triton_kernels import activation, cross_entropy, dropout, embedding, matmul, norm, reduction, rope, softmax
 
 
 @dataclass(frozen=True)
@@ -227,6 +227,40 @@ def _embedding():
     )
 
 
+def _reduction(kind, value):
+    def backward(ct, x):
+        return (reduction.reduce_backward(ct, x, reduction.reduce_forward(x, kind), kind),)
+
+    return Family(
+        kind,
+        lambda x: reduction.reduce_forward(x, kind),
+        backward,
+        value,
+        _rows,
+        _huge_rows,
+        linear=kind in ("sum", "mean"),
+    )
+
+
+def _logsumexp(x):
+    shift = x.max(1)
+    return np.log(np.exp(x - shift[:, None]).sum(1)) + shift
+
+
+def _cumsum():
+    return Family(
+        "cumsum",
+        reduction.cumsum_forward,
+        lambda ct, x: (reduction.cumsum_backward(ct),),
+        lambda x: x.cumsum(1),
+        _rows,
+        _huge_rows,
+        reduces_rows=False,
+        linear=True,
+        tolerance=16.0,
+    )
+
+
 def _matmul():
     return Family(
         "matmul",
@@ -258,4 +292,9 @@ FAMILIES = [
     _rope(),
     _embedding(),
     _matmul(),
+    _reduction("sum", lambda x: x.sum(1)),
+    _reduction("mean", lambda x: x.mean(1)),
+    _reduction("max", lambda x: x.max(1)),
+    _reduction("logsumexp", _logsumexp),
+    _cumsum(),
 ]

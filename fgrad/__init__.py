@@ -12,7 +12,8 @@ from fgrad.check import check_grads
 from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-from fgrad.transforms.custom import custom_gradient, custom_jvp, custom_vjp
+from fgrad.transforms.custom_jvp import custom_jvp
+from fgrad.transforms.custom_vjp import custom_gradient, custom_vjp
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
 from fgrad.transforms.jit import ShapeDtypeStruct, disable_jit, eval_shape, jit, make_ir
 from fgrad.transforms.jvp import jvp

@@ -20,15 +20,6 @@ from fgrad.ops.control import call
 from fgrad.ops.custom import checkpoint_call
 from fgrad.program import Program, Trace, Var, simplify, trace
 from fgrad.source import function_label
-from fgrad.transforms.control import (
-    filled_cotangents,
-    fronted,
-    record,
-    rule,
-    scatter_cotangents,
-    split_arguments,
-    uses_axis,
-)
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import (
     Linearize,
@@ -41,6 +32,15 @@ from fgrad.transforms.linearize import (
     pull_back,
 )
 from fgrad.transforms.programs import Mask, batch_program, cached, differentiable, jvp_program, under
+from fgrad.transforms.structured import (
+    filled_cotangents,
+    fronted,
+    record,
+    rule,
+    scatter_cotangents,
+    split_arguments,
+    uses_axis,
+)
 from fgrad.transforms.transpose import Transpose
 from fgrad.transforms.vmap import Batch
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fgrad.core import Params, Primitive, state, type_of
 from fgrad.ops.collective import all_gather, axis_index, own_part, own_place, psum
-from fgrad.transforms.control import rule
+from fgrad.transforms.structured import rule
 from fgrad.transforms.vmap import Batch, BatchTracer, move_axis, to_front
 
 

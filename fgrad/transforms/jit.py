@@ -11,20 +11,22 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fgrad import tree
-from fgrad.backend.cpu import Compiled
 from fgrad.backend.guard import MISS, make_guard
-from fgrad.backend.lowered import Lowered
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable
 from fgrad.transforms.programs import has_tracers
+
+if TYPE_CHECKING:  # what generates code is loaded when the first function is compiled
+    from fgrad.backend.cpu import Compiled
+    from fgrad.backend.lowered import Lowered
 
 CACHE_SIZE = 1024
 """Signatures kept by one jitted function; the least recently used goes first."""
@@ -64,6 +66,8 @@ class _Entry:
     def run(self, leaves: Sequence[Any]) -> Any:
         """Compute on plain values; the first call generates the code."""
         if self.compiled is None:
+            from fgrad.backend.cpu import Compiled
+
             self.compiled = Compiled(self.closed, self.fast_math)
         return tree.unflatten(self.out_tree, self.compiled.compute(*leaves))
 
@@ -188,6 +192,8 @@ class JittedFunction:
             >>> fgrad.jit(lambda x: np.tanh(x) * 2).lower(np.zeros(3)).flops
             6
         """
+        from fgrad.backend.lowered import Lowered
+
         return Lowered(self.trace(*args, **kwargs).program.simplify(), self._fast_math)
 
     def cache_info(self) -> CacheInfo:

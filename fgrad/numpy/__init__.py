@@ -6,7 +6,7 @@ Beyond NumPy there is `at(x)[index].set(values)`.
 """
 
 from fgrad.core import Array as ndarray  # noqa: F401
-from fgrad.numpy import linalg, methods  # noqa: F401
+from fgrad.numpy import fft, linalg, methods  # noqa: F401
 from fgrad.numpy.calculus import *  # noqa: F403
 from fgrad.numpy.creation import *  # noqa: F403
 from fgrad.numpy.dtypes import *  # noqa: F403

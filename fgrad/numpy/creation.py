@@ -5,7 +5,6 @@ Shapes and limits are concrete; values to fill with, and the ends of `linspace`,
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import operator
 from collections.abc import Callable
@@ -235,8 +234,9 @@ def _made_by(original: Callable[..., Any], doc: str) -> Any:
         return tuple([created(x) for x in out]) if isinstance(out, tuple) else created(out)
 
     function.__name__ = function.__qualname__ = original.__name__
-    with contextlib.suppress(ValueError):  # some of NumPy's functions in C have no signature to show
-        function.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    inner = inspect.unwrap(original)
+    if inspect.isfunction(inner) or inner.__text_signature__:  # older NumPy's functions in C have no signature to show
+        function.__wrapped__ = original  # type: ignore[attr-defined]
     function.__doc__ = (
         doc + f"\n\n    Takes the arguments of NumPy's `{original.__name__}`; they must be known, not traced."
     )

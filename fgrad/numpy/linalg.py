@@ -1,4 +1,4 @@
-"""`fgrad.numpy.linalg`: norms and products. Factorisations and solvers raise an error under a transform for now."""
+"""`fgrad.numpy.linalg`: norms and products here, factorisations and solvers from the modules beside this one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,48 @@ from numpy.linalg import LinAlgError
 
 from fgrad.numpy import linear
 from fgrad.numpy.arguments import as_array, counterpart, inexact, keep_axes, many_axes, one_axis
+from fgrad.numpy.linalg_factors import cholesky, eig, eigh, eigvals, eigvalsh, matrices, qr, svd, svdvals
+from fgrad.numpy.linalg_solvers import det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve
 from fgrad.numpy.linear import multi_dot
 from fgrad.numpy.reductions import safe_sqrt
 from fgrad.numpy.shaping import diagonal as _diagonal
 from fgrad.numpy.shaping import matrix_transpose as _matrix_transpose
 from fgrad.ops import complex as cx
 from fgrad.ops import elementwise as e
+from fgrad.ops import factor as f
 from fgrad.ops import reduce as r
 from fgrad.ops import shape as s
 
 __all__ = [
     "LinAlgError",
+    "cholesky",
+    "cond",
     "cross",
+    "det",
     "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "multi_dot",
     "norm",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
@@ -78,7 +99,9 @@ def _matrix(x: Any, axes: tuple[int, int], ord: Any) -> Any:
     if ord is None or ord in ("fro", "f"):
         return safe_sqrt(r.reduce_sum(_squares(x), axes=tuple(sorted(axes))))
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"norm: order {ord!r} of a matrix needs its singular values, which have no rule yet")
+        values = f.svdvals(s.transpose(inexact(x), perm=(*[a for a in range(x.ndim) if a not in axes], rows, columns)))
+        over = {2: r.reduce_max, -2: r.reduce_min, "nuc": r.reduce_sum}[ord]
+        return over(values, axes=(values.ndim - 1,))
     if ord in (1, -1):
         rows, columns = columns, rows
     elif ord not in (np.inf, -np.inf):
@@ -94,15 +117,14 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Args:
         x: array.
-        ord: for vectors a number, inf or -inf; for matrices "fro", 1, -1, inf, -inf; None for the 2-norm of all
-            elements.
+        ord: for vectors a number, inf or -inf; for matrices "fro", "nuc" (the sum of singular values), 2, -2 (the
+            greatest and least of them), 1, -1, inf, -inf; None for the 2-norm of all elements.
         axis: the axis of vectors or the two axes of matrices; None for the whole array, of one or two axes if an order
             is given.
         keepdims: keep those axes at size 1.
 
     Raises:
         ValueError: the order does not exist, or the array has the wrong number of axes.
-        NotImplementedError: the order needs singular values (2, -2 and "nuc" of matrices), under a transform.
 
     Example:
         >>> import fgrad.numpy as fnp
@@ -142,18 +164,39 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     return keep_axes(out, x.shape, axes) if keepdims else out
 
 
+@counterpart(np.linalg.cond)
+def cond(x, p=None):
+    """Compute condition numbers: the norm of matrices, of order p, times that of their inverses.
+
+    Args:
+        x: array (..., m, n); square but for the orders None, 2 and -2.
+        p: an order of `norm`; None, for 2, divides the greatest singular value by the least, and -2 the other way.
+
+    Raises:
+        numpy.linalg.LinAlgError: a matrix is empty; or under a transform singular, if its inverse is needed.
+    """
+    x = matrices(x)
+    if not x.shape[-1] * x.shape[-2]:
+        raise LinAlgError("cond is not defined on empty arrays")
+    axes = (x.ndim - 2, x.ndim - 1)
+    if p is None or p in (2, -2):
+        greatest, least = _matrix(x, axes, 2), _matrix(x, axes, -2)
+        return least / greatest if p == -2 else greatest / least
+    return _matrix(x, axes, p) * _matrix(inv(x), axes, p)
+
+
 # ------------------------------------------------------------------------------------------------------ products
 
 
 @counterpart(np.linalg.matrix_power)
 def matrix_power(a, n):
-    """Raise a square matrix, or a stack of them, to a power n >= 0 by repeated squaring."""
+    """Raise a square matrix, or a stack of them, to an integer power by repeated squaring, of the inverse if n < 0."""
     x = as_array(a)
     n = operator.index(n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise LinAlgError("Last 2 dimensions of the array must be square")
     if n < 0:
-        raise NotImplementedError("matrix_power: a negative power needs an inverse, which has no rule yet")
+        x, n = inv(x), -n
     if n == 0:
         return s.broadcast(np.eye(x.shape[-1], dtype=x.dtype), shape=x.shape)
     out = None

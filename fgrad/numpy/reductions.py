@@ -178,6 +178,17 @@ for _ufunc, _function in {
     reduce_method(_ufunc, _function)
 
 
+def _log_sum(a, axis, out=None, keepdims=False, initial=None, where=None):
+    """Return the logarithm of the sum of exponentials: what `numpy.logaddexp.reduce` computes."""
+    refuse("logaddexp.reduce", out=out)
+    x = _masked(inexact(as_array(a)), where, -np.inf)
+    total = _reduce(r.logsumexp, x, axis, keepdims)
+    return total if initial is None else e.logaddexp(total, operand(initial))
+
+
+reduce_method(np.logaddexp, _log_sum)
+
+
 @counterpart(np.count_nonzero)
 def count_nonzero(a, axis=None, *, keepdims=False):
     """Count elements that differ from zero, over axes."""

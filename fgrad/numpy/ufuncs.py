@@ -36,13 +36,23 @@ _ARGUMENTS = """
         The value for each element; inputs broadcast and promote as NumPy's do."""
 
 
+def _operand_names(count: int) -> tuple[str, ...]:
+    return ("x1", "x2")[:count] if count > 1 else ("x",)
+
+
+@functools.cache
+def _signature(count: int) -> inspect.Signature:
+    """Return the signature of functions of so many operands, made once for all of them."""
+    operands = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in _operand_names(count)]
+    return inspect.Signature([*operands, *_OPTIONS])
+
+
 def _finish(function: Any, ufunc: np.ufunc, doc: str) -> Function:
     """Give a function its name, signature and documentation, and enter it for NumPy's protocol."""
-    names = ("x1", "x2")[: ufunc.nin] if ufunc.nin > 1 else ("x",)
-    operands = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
+    names = _operand_names(ufunc.nin)
     function.__name__ = function.__qualname__ = ufunc.__name__
     function.__module__ = "fgrad.numpy"
-    function.__signature__ = inspect.Signature([*operands, *_OPTIONS])
+    function.__signature__ = _signature(ufunc.nin)
     kinds = f"{', '.join(names)}: array{'s' if ufunc.nin > 1 else ''} or numbers, or nested lists of them"
     function.__doc__ = doc + _ARGUMENTS.format(operands=kinds, name=ufunc.__name__)
     ufunc_table[ufunc] = function

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -129,41 +130,51 @@ def zeros(kind: ArrayType) -> np.ndarray[Any, Any]:
 # ------------------------------------------------------------------------------------------- reading of rules
 
 
-class Signature:
-    """The parameter names of a rule, checked against the primitive's names."""
+Names = tuple[str, ...]
 
-    __slots__ = ("names", "params", "star")
 
-    def __init__(self, prim: str, rule: Rule, allowed: set[str]):
-        self.names: list[str] = []
-        self.params: list[str] = []
-        self.star = False
-        for p in inspect.signature(rule).parameters.values():
-            if p.kind is p.KEYWORD_ONLY:
-                self.params.append(p.name)
-            elif p.kind is p.VAR_KEYWORD:
-                self.params.append("**")
-            elif p.kind is p.VAR_POSITIONAL:
-                self.star = True
-            else:
-                self.names.append(p.name)
-        unknown = [n for n in self.names if n not in allowed]
-        if unknown:
-            raise TypeError(
-                f"primitive '{prim}': a rule names {', '.join(unknown)}, which is none of {', '.join(sorted(allowed))}"
-            )
+def parameters_of(function: Rule) -> tuple[Names, Names, Names, Names]:
+    """Return the names of a function's parameters: positional ones, `*args`, keyword-only ones, `**kwargs`.
+
+    Read off the function's code where there is one: import reads hundreds of rules, and `inspect` is slow for that.
+    """
+    inner = inspect.unwrap(function)
+    if isinstance(inner, FunctionType):
+        code = inner.__code__
+        names, positional = code.co_varnames, code.co_argcount  # in order: positional, keyword-only, *args, **kwargs
+        end = positional + code.co_kwonlyargcount
+        star = end + bool(code.co_flags & inspect.CO_VARARGS)
+        others = star + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return names[:positional], names[end:star], names[positional:end], names[star:others]
+    if isinstance(inner, BuiltinFunctionType) and inner.__text_signature__:  # "($module, a, b, /)"
+        return tuple(n for n in inner.__text_signature__.strip("()").split(", ") if n.isidentifier()), (), (), ()
+    found = inspect.signature(function).parameters.values()
+    plain = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    of_star, of_keyword, of_rest = (tuple(p.name for p in found if p.kind is kind) for kind in kinds)
+    return plain, of_star, of_keyword, of_rest
+
+
+def _read(prim: str, rule: Rule, allowed: set[str]) -> tuple[Names, Names, Names]:
+    """Return the values that a rule names, the parameters it names, and `**params`; TypeError for unknown names."""
+    names, _, params, others = parameters_of(rule)
+    unknown = [n for n in names if n not in allowed]
+    if unknown:
+        raise TypeError(
+            f"primitive '{prim}': a rule names {', '.join(unknown)}, which is none of {', '.join(sorted(allowed))}"
+        )
+    return names, params, others
 
 
 def _input_names(impl: Rule, count: int | None) -> tuple[str, ...]:
     """Return the names of the inputs: the function's own, x y z if it is not Python's, ("*xs",) if variadic."""
     if isinstance(impl, np.ufunc):
         return ("x", "y", "z")[: impl.nin]
-    if count is not None and not inspect.isfunction(impl):
+    if count is not None and not isinstance(impl, FunctionType):
         return ("x", "y", "z")[:count]
-    parameters = inspect.signature(impl).parameters.values()
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return tuple("*" + p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
-    names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    names, star, _, _ = parameters_of(impl)
+    if star:
+        return ("*" + star[0],)
     if count is not None and len(names) != count or names in (("a", "b"), ("a",)):
         names = ("x", "y", "z")[: count or len(names)]
     return names
@@ -199,13 +210,10 @@ class _Writer:
     def call(self, rule: Rule, local: dict[str, str], linear: Sequence[int] = ()) -> str:
         """Return the source of a call of `rule`; `linear` inputs are given as types."""
         prim = self.prim
-        words = dict(local)
-        for i, name in enumerate(prim.inputs):
-            words[name] = name + "!type" if i in linear else name
         allowed = {*local, *prim.inputs, *(n + "_type" for n in prim.inputs), *prim.outputs}
-        signature = Signature(prim.name, rule, allowed)
+        names, params, others = _read(prim.name, rule, allowed)
         parts = []
-        for n in signature.names:
+        for n in names:
             if n in local:
                 parts.append(local[n])
             elif n in prim.inputs:
@@ -215,8 +223,8 @@ class _Writer:
                 parts.append(self.saved(~prim.outputs.index(n)))
             else:
                 parts.append(self.type(prim.inputs.index(n.removesuffix("_type"))))
-        for n in signature.params:
-            parts.append("**params" if n == "**" else f"{n}=params['{n}']")
+        parts += [f"{n}=params['{n}']" for n in params]
+        parts += ["**params"] * len(others)
         return f"{self.name(rule)}({', '.join(parts)})"
 
     def compile(self, arguments: str, result: str) -> Rule:
@@ -280,7 +288,7 @@ def _partial(w: _Writer, partial: Any, ct: str) -> str:
         branches = _partial(w, partial.factor, ct), _partial(w, partial.otherwise, ct)
         return f"{w.name(_choose)}({w.call(partial.mask, {})}, {', '.join(branches)})"
     if callable(partial):
-        whole = "t" in inspect.signature(partial).parameters
+        whole = "t" in parameters_of(partial)[0]
         return w.call(partial, {"t": ct}) if whole else f"{ct} * {w.call(partial, {})}"
     if partial == 0 or partial == 1:
         return ct if partial else "0"

@@ -6,7 +6,6 @@ plans that want one thread are counted under a lock: the first sets it, the last
 
 from __future__ import annotations
 
-import glob
 import os
 import threading
 from collections.abc import Callable
@@ -35,9 +34,11 @@ class _Blas:
 
         self.looked = True
         folder = os.path.join(os.path.dirname(os.path.dirname(np.__file__)), "numpy.libs")
-        for path in glob.glob(os.path.join(folder, "*openblas*")):
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if "openblas" not in name:
+                continue
             try:
-                library = ctypes.CDLL(path)
+                library = ctypes.CDLL(os.path.join(folder, name))
             except OSError:
                 continue
             for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):

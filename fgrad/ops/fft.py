@@ -39,11 +39,11 @@ def _resized(x, axis, n):
     return (*x.shape[:axis], n, *x.shape[axis + 1 :])
 
 
-def _symmetric(name, function, doc):
+def _symmetric(name, doc):
     """Declare fft or ifft, which are their own transposes."""
     prim = linear(
         name,
-        lambda x, *, axes: function(x, axes=axes),
+        lambda x, *, axes: getattr(np.fft, name + "n")(x, axes=axes),  # found when called: NumPy loads np.fft late
         type=_full_type,
         transpose=lambda ct, x, *, axes: cast(prim(ct, axes=axes), dtype=x.dtype),
         shift=_shift_axes,
@@ -53,8 +53,8 @@ def _symmetric(name, function, doc):
     return prim
 
 
-fft = _symmetric("fft", np.fft.fftn, "Fourier transform along each of the axes, of real or complex x.")
-ifft = _symmetric("ifft", np.fft.ifftn, "The inverse of fft: with positive exponents, divided by the lengths.")
+fft = _symmetric("fft", "Fourier transform along each of the axes, of real or complex x.")
+ifft = _symmetric("ifft", "The inverse of fft: with positive exponents, divided by the lengths.")
 
 
 def _halves(n, ndim, axis, dtype):

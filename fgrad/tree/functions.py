@@ -4,7 +4,6 @@ Trees are shallow, so they are walked by recursion. `all`, `map` and `reduce` he
 """
 
 import builtins
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -378,11 +377,13 @@ class Partial(functools.partial[T]):
         return super().__new__(cls, func, *args, **keywords)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
     """A callable that `functools.partial` does not merge with itself."""
 
-    func: Callable[..., Any]
+    __slots__ = ("func",)
+
+    def __init__(self, func: Callable[..., Any]):
+        self.func = func
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.func(*args, **keywords)

@@ -4,7 +4,6 @@ Owns the registry. A class is looked up by identity: a subclass of a registered 
 itself. Imports nothing of fgrad.
 """
 
-import dataclasses
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -15,41 +14,83 @@ Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SequenceKey:
+class _Key:
+    """A step from a node to a child: equal to the steps of its class with the same value, and immutable.
+
+    Not dataclasses: generating those was a tenth of the time that `import fgrad` takes.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        object.__setattr__(self, self.__slots__[0], value)
+
+    def _value(self) -> Any:
+        return getattr(self, self.__slots__[0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to {name!r}: {self!r} is immutable")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and bool(self._value() == other._value())  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._value()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__slots__[0]}={self._value()!r})"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._value(),)
+
+
+class SequenceKey(_Key):
     """Step to item `idx` of a tuple or list; printed `[0]`."""
 
+    __slots__ = __match_args__ = ("idx",)
     idx: int
+
+    def __init__(self, idx: int):
+        super().__init__(idx)
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DictKey:
+class DictKey(_Key):
     """Step to the value at `key` of a mapping; printed `['a']`."""
 
+    __slots__ = __match_args__ = ("key",)
     key: Hashable
+
+    def __init__(self, key: Hashable):
+        super().__init__(key)
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class GetAttrKey:
+class GetAttrKey(_Key):
     """Step to the attribute `name` of a namedtuple, dataclass or other object; printed `.x`."""
 
+    __slots__ = __match_args__ = ("name",)
     name: str
+
+    def __init__(self, name: str):
+        super().__init__(name)
 
     def __str__(self) -> str:
         return f".{self.name}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FlattenedIndexKey:
+class FlattenedIndexKey(_Key):
     """Step to child number `key` of a class that was registered without keys; printed `[<flat index 0>]`."""
 
+    __slots__ = __match_args__ = ("key",)
     key: int
+
+    def __init__(self, key: int):
+        super().__init__(key)
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
@@ -81,15 +122,24 @@ def _bare(key: Any) -> str:
     return str(key)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class NodeType:
     """How the instances of one container class are taken apart, put together and shown."""
 
-    cls: Any
-    flatten: Flatten  # node -> (children, metadata)
-    unflatten: Unflatten  # (metadata, children) -> node
-    keys: Callable[[Any], Iterable[Any]] | None  # node -> one key per child; None: children have only numbers
-    show: Callable[[Any, list[str]], str]  # (metadata, shown children) -> text
+    __slots__ = ("cls", "flatten", "unflatten", "keys", "show")
+
+    def __init__(
+        self,
+        cls: Any,
+        flatten: Flatten,  # node -> (children, metadata)
+        unflatten: Unflatten,  # (metadata, children) -> node
+        keys: Callable[[Any], Iterable[Any]] | None,  # node -> one key per child; None: children have only numbers
+        show: Callable[[Any, list[str]], str],  # (metadata, shown children) -> text
+    ):
+        self.cls = cls
+        self.flatten = flatten
+        self.unflatten = unflatten
+        self.keys = keys
+        self.show = show
 
     def __reduce__(self) -> Any:
         return _registered, (self.cls,)
@@ -399,6 +449,8 @@ def _split_fields(
             "register_dataclass: data_fields and meta_fields go together, "
             f"got data_fields={data_fields!r} and meta_fields={meta_fields!r}"
         )
+    import dataclasses  # slow to import, and loaded already where there is a dataclass to register
+
     if not dataclasses.is_dataclass(cls):
         if data_fields is None or meta_fields is None:
             raise TypeError(f"register_dataclass: {cls!r} is no dataclass, so data_fields and meta_fields are needed")

@@ -3,16 +3,14 @@
 Imports only the registry of nodes.
 """
 
-import dataclasses
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from fgrad.tree.nodes import NAMEDTUPLE, NodeType, Path, keys_of, keystr, node_type_of
 
 
-@dataclasses.dataclass(frozen=True)
-class Mismatch:
+class Mismatch(NamedTuple):
     """Where and why a tree does not fit a prefix; called with the prefix's name it gives the error to raise."""
 
     path: Path

@@ -747,3 +747,14 @@ def test_partial_of_a_partial():
     assert pickle.loads(pickle.dumps(whole))(5) == 3
     # Arguments bound by another Partial stay children, so that nothing traced hides in the structure.
     assert tree.leaves(tree.Partial(tree.Partial(pow, 2), 3)) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "key", [tree.SequenceKey(1), tree.DictKey("a"), tree.GetAttrKey("x"), tree.FlattenedIndexKey(2)]
+)
+def test_keys_are_immutable_values(key):
+    again = pickle.loads(pickle.dumps(key))
+    assert again == key and hash(again) == hash(key) and copy.copy(key) == key
+    assert key != tree.SequenceKey(7) and repr(key) == eval("repr(tree." + repr(key) + ")")
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(key, type(key).__slots__[0], 3)

@@ -7,17 +7,18 @@ flow, `fgrad.random` random numbers, `fgrad.scipy` SciPy's functions and solvers
 
 from importlib import import_module as _import_module
 
-from fgrad import config, errors, kernels, lax, nn, numpy, ops, random, tree
-from fgrad.check import check_grads
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from fgrad import errors, lax, numpy, ops, tree
 from fgrad.core import Array
-from fgrad.kernel_op import kernel_op
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from fgrad.transforms.custom_jvp import custom_jvp
 from fgrad.transforms.custom_vjp import custom_gradient, custom_vjp
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
 from fgrad.transforms.jit import ShapeDtypeStruct, disable_jit, eval_shape, jit, make_ir
 from fgrad.transforms.jvp import jvp
-from fgrad.transforms.linearize import float0, grad, linearize, value_and_grad, vjp
+from fgrad.transforms.linearize import float0, grad, value_and_grad, vjp
+from fgrad.transforms.pushforward import linearize
 from fgrad.transforms.stop import stop_gradient
 from fgrad.transforms.vmap import vmap
 
@@ -27,10 +28,23 @@ remat = checkpoint
 __version__ = "0.1.0"
 
 
+if _TYPE_CHECKING:
+    from fgrad import config, kernels, nn, random, scipy
+    from fgrad.check import check_grads
+    from fgrad.kernel_op import kernel_op
+
+_MODULES = {"config", "kernels", "nn", "random", "scipy"}
+_FUNCTIONS = {"check_grads": "fgrad.check", "kernel_op": "fgrad.kernel_op"}
+
+
 def __getattr__(name: str) -> object:
-    """Load `fgrad.scipy` when it is first asked for: most programs do without."""
-    if name == "scipy":
-        return _import_module("fgrad.scipy")
+    """Load what many programs do without when it is first asked for."""
+    if name in _MODULES:
+        return _import_module(f"fgrad.{name}")
+    if name in _FUNCTIONS:
+        # importing fgrad.kernel_op binds the module under the function's name: bind the function over it
+        globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
+        return globals()[name]
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
 
 

@@ -14,13 +14,13 @@ from fgrad.source import function_label
 from fgrad.transforms.linearize import (
     as_operand,
     check_callable,
-    check_tangent,
     is_inexact,
     kept_types,
     result,
     split_aux,
     zero_cotangent,
 )
+from fgrad.transforms.pushforward import check_tangent
 
 
 class JVPTracer(ValueTracer):

@@ -1,8 +1,9 @@
-"""Reverse mode: the tape, the interpreter that records it, and `vjp`, `grad`, `linearize`.
+"""Reverse mode: the tape, the interpreter that records it, and `vjp` and `grad`.
 
 The tape is a graph of linear nodes. A node points to its parents only, and values point to their node, so what
 nobody needs is freed at once. It is walked backwards by `pull_back` and forwards by `push_forward`, both iterative
-and by creation number. This is the path of every eager gradient: what it calls is kept few and flat.
+and by creation number. This is the path of every eager gradient: what it calls is kept few and flat, and in one
+file, since entering another costs time (tests/core/test_scale.py counts).
 """
 
 from __future__ import annotations
@@ -346,7 +347,7 @@ def zero_cotangent(kind: ArrayType) -> np.ndarray[Any, Any]:
     return np.zeros(kind.shape, kind.dtype if kind.dtype.kind in "fcV" else float0)
 
 
-class _Recorded:
+class Recorded:
     """A function run once under `Linearize`: its inputs' nodes, its outputs, and what kind of arrays they are."""
 
     __slots__ = ("tape", "in_tree", "kinds", "leaves", "out", "aux")
@@ -440,7 +441,7 @@ class Pullback:
 
     __slots__ = ("_recorded", "_order", "_nodes", "_kinds", "_out_tree")
 
-    def __init__(self, recorded: _Recorded, leaves: Sequence[Any], out_tree: Any):
+    def __init__(self, recorded: Recorded, leaves: Sequence[Any], out_tree: Any):
         self._recorded = recorded
         self._nodes = [recorded.node(x) for x in leaves]
         self._kinds = [type_of(x) for x in leaves]
@@ -504,7 +505,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         (array([3., 4.]), array([1., 2.]))
     """
     check_callable("vjp", fun)
-    recorded = _Recorded(function_label("vjp", fun), fun, primals, {}, range(len(primals)))
+    recorded = Recorded(function_label("vjp", fun), fun, primals, {}, range(len(primals)))
     out, aux = split_aux(recorded.out, "vjp") if has_aux else (recorded.out, None)
     leaves, out_tree = tree.flatten(out)
     leaves = [as_operand(x, "the output of the function given to vjp") for x in leaves]
@@ -556,7 +557,7 @@ def value_and_grad(
     @functools.wraps(fun, updated=())
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         numbers = (0,) if argnums == 0 and args else positions(argnums, len(args))
-        recorded = _Recorded(label, fun, args, kwargs, numbers, check)
+        recorded = Recorded(label, fun, args, kwargs, numbers, check)
         out = recorded.out
         aux = None
         if has_aux:
@@ -659,89 +660,3 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
             f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type {type_of(value)}"
         )
     return 1.0 if weak else dtype.type(1)
-
-
-# ------------------------------------------------------------------------------------------------ linearize
-
-
-class LinearFunction:
-    """The function `linearize` returns: tangents of the inputs to the tangent of the output."""
-
-    __slots__ = ("_recorded", "_order", "_leaves", "_kinds", "_in_tree", "_out_tree")
-
-    def __init__(self, recorded: _Recorded, leaves: Sequence[Any], in_tree: Any, out_tree: Any):
-        self._recorded = recorded
-        self._leaves = [recorded.node(x) for x in leaves]
-        self._kinds = [type_of(x) for x in leaves]
-        self._in_tree = in_tree
-        self._out_tree = out_tree
-        self._order = in_order([node for node in self._leaves if node is not None])
-
-    def __call__(self, *tangents: Any) -> Any:
-        leaves, treedef = tree.flatten(tangents)
-        if treedef != self._in_tree:
-            raise ValueError(f"the tangents must have the tree of the primals, {self._in_tree}, got {treedef}")
-        ts: dict[Node, Any] = {}
-        for k, (t, kind) in enumerate(zip(leaves, self._recorded.kinds, strict=True)):
-            ts[self._recorded.leaves[k]] = check_tangent(t, kind, f"tangent {k}")
-        with np.errstate(all="ignore"):
-            push_forward(self._order, ts)
-        seen = {id(t) for t in ts.values()}
-        out = []
-        for node, kind in zip(self._leaves, self._kinds, strict=True):
-            t = None if node is None else ts.get(node)
-            out.append(zero_cotangent(kind) if t is None else result(t, seen))
-        return tree.unflatten(self._out_tree, out)
-
-
-def check_tangent(t: Any, kind: ArrayType, name: str) -> Any:
-    """Return tangent `t` of a primal of type `kind` as an array, None for float0; TypeError if the types differ."""
-    t = as_operand(t, name)
-    given = type_of(t)
-    want = kind.dtype if kind.dtype.kind in "fcV" else float0
-    if given.shape != kind.shape or (not given.weak and given.dtype != want) or (given.weak and want == float0):
-        raise TypeError(
-            f"primal and tangent types must match: {name} has type {given}, but its primal has type {kind}"
-            + (" and wants a tangent of dtype float0" if want == float0 else "")
-        )
-    if want == float0:
-        return None
-    return np.asarray(t, want) if given.weak and not kind.weak and not isinstance(t, Tracer) else t
-
-
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Compute `fun(*primals)` and return it with its derivative there, a linear function of tangents.
-
-    Runs `fun` once; each call of the returned function costs one walk over the tape.
-
-    Args:
-        fun: a function of arrays or pytrees.
-        *primals: where to linearize; pytrees of arrays.
-        has_aux: `fun` returns a pair `(out, aux)`; `aux` is not differentiated.
-
-    Returns:
-        `(out, lin_fn)` or `(out, lin_fn, aux)`; `lin_fn(*tangents)` takes tangents with the trees, shapes and dtypes
-        of the primals (dtype float0 for integers) and returns the tangent of the output.
-
-    Raises:
-        TypeError: `fun` is not callable, or (from `lin_fn`) a tangent does not match its primal.
-        ValueError: (from `lin_fn`) the tree of the tangents differs from that of the primals.
-
-    Example:
-        >>> import numpy as np, fgrad
-        >>> out, lin_fn = fgrad.linearize(np.sin, np.array([0., 1.]))
-        >>> lin_fn(np.array([1., 0.]))
-        array([1., 0.])
-    """
-    check_callable("linearize", fun)
-    label = function_label("linearize", fun)
-    recorded = _Recorded(label, fun, primals, {}, range(len(primals)), forward=True)
-    out, aux = split_aux(recorded.out, "linearize") if has_aux else (recorded.out, None)
-    leaves, out_tree = tree.flatten(out)
-    leaves = [as_operand(x, "the output of the function given to linearize") for x in leaves]
-    linear_fun = LinearFunction(recorded, leaves, tree.structure(primals), out_tree)
-    seen = saved_buffers(linear_fun._order)
-    out = tree.unflatten(out_tree, [result(recorded.value(x, seen), seen) for x in leaves])
-    if not has_aux:
-        return out, linear_fun
-    return out, linear_fun, tree.map(lambda x: recorded.value(x, seen), aux)

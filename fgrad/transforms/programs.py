@@ -16,7 +16,6 @@ from fgrad.kinds import hooks, zeros
 from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import (
-    LinearFunction,
     Linearize,
     LinearTracer,
     Node,
@@ -26,6 +25,7 @@ from fgrad.transforms.linearize import (
     pull_back,
     push_forward,
 )
+from fgrad.transforms.pushforward import LinearFunction
 from fgrad.transforms.vmap import Batch, BatchTracer, move_axis, to_front
 
 Mask = tuple[bool, ...]

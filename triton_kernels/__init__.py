@@ -27,6 +27,7 @@ _FAMILIES = (
     "embedding",
     "matmul",
     "norm",
+    "optimizer",
     "reduction",
     "rope",
     "softmax",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from fgrad import errors, lax, numpy, ops, tree
 from fgrad.core import Array
+from fgrad.kernel_op import kernel_op
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from fgrad.transforms.custom_jvp import custom_jvp
 from fgrad.transforms.custom_vjp import custom_gradient, custom_vjp
@@ -31,21 +32,19 @@ __version__ = "0.1.0"
 if _TYPE_CHECKING:
     from fgrad import config, kernels, nn, random, scipy
     from fgrad.check import check_grads
-    from fgrad.kernel_op import kernel_op
-
-_MODULES = {"config", "kernels", "nn", "random", "scipy"}
-_FUNCTIONS = {"check_grads": "fgrad.check", "kernel_op": "fgrad.kernel_op"}
 
 
 def __getattr__(name: str) -> object:
     """Load what many programs do without when it is first asked for."""
-    if name in _MODULES:
+    if name in ("config", "kernels", "nn", "random", "scipy"):
         return _import_module(f"fgrad.{name}")
-    if name in _FUNCTIONS:
-        # importing fgrad.kernel_op binds the module under the function's name: bind the function over it
-        globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
-        return globals()[name]
+    if name == "check_grads":
+        return _import_module("fgrad.check").check_grads
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [

@@ -146,8 +146,9 @@ def parameters_of(function: Rule) -> tuple[Names, Names, Names, Names]:
         star = end + bool(code.co_flags & inspect.CO_VARARGS)
         others = star + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         return names[:positional], names[end:star], names[positional:end], names[star:others]
-    if isinstance(inner, BuiltinFunctionType) and inner.__text_signature__:  # "($module, a, b, /)"
-        return tuple(n for n in inner.__text_signature__.strip("()").split(", ") if n.isidentifier()), (), (), ()
+    text = getattr(inner, "__text_signature__", None) if isinstance(inner, BuiltinFunctionType) else None
+    if text:  # "($module, a, b, /)"
+        return tuple(n for n in text.strip("()").split(", ") if n.isidentifier()), (), (), ()
     found = inspect.signature(function).parameters.values()
     plain = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)

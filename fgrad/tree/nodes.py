@@ -20,7 +20,7 @@ class _Key:
     Not dataclasses: generating those was a tenth of the time that `import fgrad` takes.
     """
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __init__(self, value: Any):
         object.__setattr__(self, self.__slots__[0], value)
@@ -32,7 +32,7 @@ class _Key:
         raise AttributeError(f"cannot assign to {name!r}: {self!r} is immutable")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bool(self._value() == other._value())  # type: ignore[attr-defined]
+        return type(self) is type(other) and bool(self._value() == other._value())
 
     def __hash__(self) -> int:
         return hash((type(self), self._value()))

@@ -22,6 +22,17 @@ def test_loads_nothing_heavy(name):
     assert not HEAVY & loaded
 
 
+LATER = ("backend.cpu", "check", "config", "kernels", "nn", "random", "scipy")
+
+
+def test_loads_the_rest_when_it_is_asked_for():
+    loaded = python("import sys, fgrad; print(*sys.modules)").split()
+    assert not {f"fgrad.{name}" for name in LATER} & set(loaded)
+    code = "import fgrad, types; fgrad.kernels, fgrad.nn, fgrad.random, fgrad.config, fgrad.scipy; "
+    assert python(code + "print(callable(fgrad.check_grads), callable(fgrad.kernel_op))").split() == ["True", "True"]
+    assert python("import fgrad; print(sorted(set(fgrad.__all__) - {n for n in dir(fgrad)}))").strip() == "[]"
+
+
 def test_cost_beyond_numpy(record_property, tmp_path):
     code = "import time, numpy; t = time.perf_counter(); import fgrad; print(time.perf_counter() - t)"
     # Bytecode is kept for the test even where the user turned it off: what counts is every import but the first.

@@ -6,7 +6,6 @@ flow, `fgrad.random` random numbers, `fgrad.scipy` SciPy's functions and solvers
 """
 
 from importlib import import_module as _import_module
-
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from fgrad import errors, lax, numpy, ops, tree
@@ -81,6 +80,7 @@ __all__ = [
     "ops",
     "random",
     "remat",
+    "scipy",
     "stop_gradient",
     "tree",
     "value_and_grad",

@@ -61,8 +61,20 @@ class DeviceArray:
     def __setitem__(self, index, value):
         self.host[index] = getattr(value, "host", value)
 
+    def __getitem__(self, index):
+        return DeviceArray(self.host[index], self.number)
+
+    def __len__(self):
+        return len(self.host)
+
     def copy(self):
         return DeviceArray(self.host.copy(), self.number)
+
+    def reshape(self, *shape):
+        return DeviceArray(self.host.reshape(*shape), self.number)
+
+    def swapaxes(self, one, other):
+        return DeviceArray(self.host.swapaxes(one, other), self.number)
 
     @property
     def __cuda_array_interface__(self):

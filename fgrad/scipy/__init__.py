@@ -4,6 +4,6 @@ Values are computed here where NumPy suffices. What takes SciPy itself, the solv
 functions of `special`, imports it when called; it comes with the extra `fgrad[scipy]`.
 """
 
-from fgrad.scipy import optimize
+from fgrad.scipy import optimize, special
 
-__all__ = ["optimize"]
+__all__ = ["optimize", "special"]

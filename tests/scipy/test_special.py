@@ -1,0 +1,178 @@
+"""`fgrad.scipy.special`: values against SciPy's, derivatives against finite differences, under vmap and jit."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import fgrad
+from fgrad.scipy import special
+
+POSITIVE = np.array([0.3, 0.9, 1.7, 4.4, 12.5])
+REAL = np.array([-2.3, -0.6, 0.2, 1.4, 5.7])
+UNIT = np.array([0.02, 0.3, 0.55, 0.8, 0.99])
+SECOND = np.array([1.2, 0.4, 3.1, 2.5, 0.7])
+
+# The arguments that are differentiated; those before them are held constant, since SciPy's values are all there is.
+ONE = {
+    **dict.fromkeys("exp1 j0 j1 y0 y1 gammasgn digamma psi".split(), POSITIVE),
+    **dict.fromkeys("gammaln loggamma gamma rgamma digamma psi factorial".split(), POSITIVE),
+    **dict.fromkeys("erf erfc erfcx dawsn ndtr log_ndtr expit log_expit i0 i1 i0e i1e expi".split(), REAL),
+    **dict.fromkeys("erfinv erfcinv ndtri logit entr".split(), UNIT),
+}
+TWO = {
+    **dict.fromkeys("beta betaln poch xlogy xlog1py rel_entr kl_div".split(), (POSITIVE, SECOND)),
+}
+HELD = {
+    **dict.fromkeys("gammainc gammaincc zeta jv jn yv yn iv ive kv".split(), (np.array([2.0, 3, 2, 5, 4]), POSITIVE)),
+    "betainc": (POSITIVE, SECOND, UNIT),
+}
+EVERY = {**{name: (x,) for name, x in ONE.items()}, **TWO, **HELD}
+ALONG = {"logsumexp", "softmax", "log_softmax"}
+OTHERS = {"polygamma", "multigammaln"}
+
+
+def test_every_function_is_here():
+    assert {*EVERY, *ALONG, *OTHERS} == set(special.__all__)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_values(name):
+    ours, scipys, args = getattr(special, name), getattr(scipy.special, name), EVERY[name]
+    np.testing.assert_allclose(ours(*args), scipys(*args), rtol=1e-11)
+    np.testing.assert_allclose(fgrad.jit(ours)(*args), scipys(*args), rtol=1e-11)
+    np.testing.assert_allclose(fgrad.vmap(ours)(*args), scipys(*args), rtol=1e-11)
+    narrow = [x.astype(np.float32) for x in args]
+    out = ours(*narrow)
+    assert out.dtype == fgrad.jit(ours)(*narrow).dtype == np.float32
+    np.testing.assert_allclose(out, scipys(*[x.astype(float) for x in narrow]), rtol=5e-5)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_scalars_and_lists(name):
+    ours, args = getattr(special, name), EVERY[name]
+    scalars = [x[2].item() for x in args]
+    assert ours(*scalars).dtype == fgrad.jit(ours)(*scalars).dtype == np.float64
+    np.testing.assert_array_equal(ours(*[x.tolist() for x in args]), ours(*args))
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_derivatives(name):
+    fgrad.check_grads(getattr(special, name), EVERY[name], 2)
+    fgrad.check_grads(fgrad.jit(getattr(special, name)), EVERY[name], 1)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_derivatives_by_the_last_argument(name):
+    *held, x = HELD[name]
+    fgrad.check_grads(lambda x: getattr(special, name)(*held, x), (x,), 2)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_other_derivatives_are_refused(name):
+    f, args = getattr(special, name), HELD[name]
+    with pytest.raises(NotImplementedError, match="has no derivative in closed form by"):
+        fgrad.grad(lambda x: f(x, *args[1:]).sum())(args[0])
+
+
+# ------------------------------------------------------------------------------------------------------- corners
+
+
+def test_gamma_at_and_between_its_poles():
+    x = np.array([-3.5, -2.5, -1.2, -0.5])
+    for name in ("gamma", "rgamma", "gammaln", "digamma", "gammasgn"):
+        np.testing.assert_allclose(getattr(special, name)(x), getattr(scipy.special, name)(x), rtol=1e-12)
+        fgrad.check_grads(getattr(special, name), (x,), 2, rtol=1e-5)
+    poles = np.array([0.0, -1.0, -2.0, -3.0])
+    np.testing.assert_array_equal(special.rgamma(poles), 0)
+    slope = fgrad.vmap(fgrad.grad(special.rgamma))(poles)
+    np.testing.assert_allclose(slope, [1, -1, 2, -6], rtol=1e-12)  # (-1)ⁿ n!
+    fgrad.check_grads(special.rgamma, (poles,), 2, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(special.beta(x, 0.7), scipy.special.beta(x, 0.7), rtol=1e-12)
+
+
+def test_factorials_are_exact():
+    np.testing.assert_array_equal(special.factorial(np.arange(-2, 18)), scipy.special.factorial(np.arange(-2, 18)))
+    assert special.gamma(0.0) == np.inf
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_polygamma(n):
+    np.testing.assert_allclose(special.polygamma(n, POSITIVE), scipy.special.polygamma(n, POSITIVE), rtol=1e-11)
+    fgrad.check_grads(lambda x: special.polygamma(n, x), (POSITIVE,), 2)
+
+
+def test_polygamma_of_several_orders():
+    n = np.array([[0], [3], [1]])
+    np.testing.assert_allclose(special.polygamma(n, POSITIVE), scipy.special.polygamma(n, POSITIVE), rtol=1e-11)
+    assert special.polygamma([2, 2], 1.0).shape == (2,)
+    fgrad.check_grads(lambda x: special.polygamma(n, x), (POSITIVE,), 1)
+    with pytest.raises(TypeError, match="whole"):
+        special.polygamma(0.5, 1.0)
+    with pytest.raises(TypeError, match="known"):
+        fgrad.jit(special.polygamma)(1, 2.0)
+    with pytest.raises(ValueError, match="negative"):
+        special.polygamma(-1, 2.0)
+
+
+def test_multigammaln():
+    for d in (1, 2, 5):
+        np.testing.assert_allclose(special.multigammaln(POSITIVE + 2, d), scipy.special.multigammaln(POSITIVE + 2, d))
+        fgrad.check_grads(lambda a, d=d: special.multigammaln(a, d), (POSITIVE + 2,), 2)
+
+
+def test_zeta_of_one_argument_is_riemanns():
+    x = np.array([-2.5, 0.0, 0.5, 3.0])
+    np.testing.assert_allclose(special.zeta(x), scipy.special.zeta(x), rtol=1e-13)
+    with pytest.raises(NotImplementedError, match="zeta"):
+        fgrad.grad(special.zeta)(2.0)
+
+
+def test_far_tails():
+    assert special.log_ndtr(-1e5) == pytest.approx(scipy.special.log_ndtr(-1e5))
+    assert fgrad.grad(special.log_ndtr)(-1e3) == pytest.approx(1e3, rel=1e-5)
+    assert fgrad.grad(special.log_ndtr)(50.0) == 0
+    assert special.expit(-1000.0) == 0
+    assert fgrad.grad(special.log_expit)(-1000.0) == 1
+
+
+def test_entropies_at_the_edge():
+    p, q = np.array([0.0, 0.0, 1.0, -1.0, np.nan]), np.array([0.0, 1.0, 0.0, 1.0, 1.0])
+    for name in ("rel_entr", "kl_div"):
+        np.testing.assert_array_equal(getattr(special, name)(p, q), getattr(scipy.special, name)(p, q))
+    np.testing.assert_array_equal(special.entr(p), scipy.special.entr(p))
+    assert fgrad.grad(special.rel_entr, 1)(0.0, 1.0) == 0
+    assert np.isfinite(fgrad.grad(lambda p: special.rel_entr(p, q[:2]).sum())(p[:2])).all()
+    with np.errstate(divide="ignore"):  # these warn as NumPy's logarithm does
+        np.testing.assert_array_equal(special.xlogy(p, q), scipy.special.xlogy(p, q))
+        assert special.logit(0.0) == -np.inf
+
+
+@pytest.mark.parametrize("name", sorted(ALONG))
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_along_axes(name, axis):
+    x = np.array([[0.5, -1.0, 2.0], [1.5, 3.0, -2.0]])
+    ours, scipys = getattr(special, name), getattr(scipy.special, name)
+    np.testing.assert_allclose(ours(x, axis=axis), scipys(x, axis=axis), rtol=1e-12)
+    np.testing.assert_allclose(fgrad.jit(lambda x: ours(x, axis=axis))(x), scipys(x, axis=axis), rtol=1e-12)
+    fgrad.check_grads(lambda x: ours(x, axis=axis), (x,), 2)
+
+
+# -------------------------------------------------------------------------------------------------------- errors
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match=r"gammainc: missing a required argument: 'x'"):
+        special.gammainc(1.0)
+    with pytest.raises(TypeError, match="real"):
+        special.i0(1j)
+    np.testing.assert_array_equal(special.xlogy(y=SECOND, x=POSITIVE), special.xlogy(POSITIVE, SECOND))
+
+
+def test_without_scipy(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr("importlib.import_module", absent)
+    assert special.ndtr(0.0) == 0.5
+    with pytest.raises(ImportError, match=r"fgrad\.scipy\.special\.i0 .* pip install 'fgrad\[scipy\]'"):
+        special.i0(1.0)

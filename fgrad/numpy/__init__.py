@@ -5,6 +5,8 @@ of primitives. NumPy's own functions called on a traced value come here through 
 Beyond NumPy there is `at(x)[index].set(values)`.
 """
 
+from numpy import __array_namespace_info__  # noqa: F401
+
 from fgrad.core import Array as ndarray  # noqa: F401
 from fgrad.numpy import fft, linalg, methods  # noqa: F401
 from fgrad.numpy.calculus import *  # noqa: F403
@@ -25,5 +27,7 @@ from fgrad.numpy.statistics import *  # noqa: F403
 from fgrad.numpy.subscripts import *  # noqa: F403
 from fgrad.numpy.updating import *  # noqa: F403
 from fgrad.numpy.writing import *  # noqa: F403
+
+__array_api_version__ = "2024.12"
 
 methods.install()

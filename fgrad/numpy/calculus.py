@@ -16,8 +16,8 @@ from fgrad.ops import shape as s
 from fgrad.ops import special as sp
 
 __all__ = """
-    apply_along_axis apply_over_axes convolve correlate diff ediff1d gradient interp polyadd polyder polyint
-    polymul polysub polyval sinc trapezoid unwrap
+    apply_along_axis apply_over_axes convolve correlate diff ediff1d gradient interp poly polyadd polyder polydiv
+    polyint polymul polysub polyval sinc trapezoid unwrap
 """.split()
 
 # -------------------------------------------------------------------------------------- differences, integrals
@@ -309,6 +309,34 @@ def _same_degree(a, b):
 def polymul(a1, a2):
     """Multiply two polynomials; leading zeros are kept."""
     return convolve(a1, a2)
+
+
+@counterpart(np.poly)
+def poly(seq_of_zeros):
+    """Return the coefficients, highest power first, of the polynomial with the given zeros, a vector."""
+    zeros = np.atleast_1d(as_array(seq_of_zeros))
+    if zeros.ndim != 1:
+        raise NotImplementedError("poly: the characteristic polynomial of a matrix has no rule under a transform")
+    zeros = inexact(zeros)
+    out = np.ones(1, zeros.dtype)
+    for k in range(zeros.size):
+        out = convolve(out, s.concatenate(np.ones(1, zeros.dtype), -zeros[k : k + 1], axis=0))
+    return out
+
+
+@counterpart(np.polydiv)
+def polydiv(u, v):
+    """Divide polynomials; return quotient and remainder. Leading zeros of the remainder are kept."""
+    u, v = promoted(*[inexact(np.atleast_1d(as_array(x))) for x in (u, v)])
+    m, n = u.size, v.size
+    if m < n:
+        return np.zeros(1, u.dtype), u
+    quotient = []
+    for _ in range(m - n + 1):
+        factor = u[:1] / v[:1]
+        quotient.append(factor)
+        u = s.concatenate(u[1:n] - factor * v[1:], u[n:], axis=0)
+    return s.concatenate(*quotient, axis=0), u if u.size else np.zeros(1, u.dtype)
 
 
 @counterpart(np.polyder)

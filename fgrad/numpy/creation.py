@@ -41,13 +41,14 @@ def _hinted(function: str, shape: Any, dtype: Any, error: TypeError) -> TypeErro
     return TypeError(f"{function}: {error}")
 
 
-def zeros(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Return an array of zeros.
 
     Args:
         shape: an int or a sequence of ints.
         dtype: float64 if None.
         order: "C" or "F", the layout in memory.
+        device: "cpu" or None.
         like: a foreign array that says by which library to make it.
 
     Raises:
@@ -60,29 +61,32 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) 
                [0., 0.]])
     """
     try:
-        return np.zeros(shape, dtype, order, like=like).view(AtArray)
+        return np.zeros(shape, dtype, order, device=device, like=like).view(AtArray)
     except TypeError as error:
         raise _hinted("zeros", shape, dtype, error) from None
 
 
-def ones(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Return an array of ones; takes the arguments of `zeros`."""
     try:
-        return np.ones(shape, dtype, order, like=like).view(AtArray)
+        return np.ones(shape, dtype, order, device=device, like=like).view(AtArray)
     except TypeError as error:
         raise _hinted("ones", shape, dtype, error) from None
 
 
-def empty(shape: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Return an array of whatever was in memory; takes the arguments of `zeros`."""
     try:
-        return np.empty(shape, dtype, order, like=like).view(AtArray)
+        return np.empty(shape, dtype, order, device=device, like=like).view(AtArray)
     except TypeError as error:
         raise _hinted("empty", shape, dtype, error) from None
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, like: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """Return an array filled with a value, which may be traced; its dtype is that of the value unless one is given."""
+    _on_cpu("full", device)
     shape = as_shape(shape, "full")
     if not _traced(fill_value):
         return created(np.full(shape, fill_value, dtype, order, like=like))
@@ -96,35 +100,56 @@ def _traced(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-def _like(a: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
+def _on_cpu(function: str, device: Any) -> None:
+    """Raise ValueError for a device other than the one there is."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"{function}: device must be 'cpu' or None, got {device!r}")
+
+
+def _like(function: str, a: Any, dtype: Any, shape: Any, device: Any) -> tuple[Any, Any]:
+    """Return the shape and dtype of an array, unless others are given."""
+    _on_cpu(function, device)
     kind = type_of(operand(a))
     return (kind.shape if shape is None else as_shape(shape, "shape")), (kind.dtype if dtype is None else dtype)
 
 
 @stands_for(np.zeros_like)
-def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
     """Return zeros of the shape and dtype of an array, unless others are given."""
-    return created(np.zeros(*_like(a, dtype, shape)))
+    return created(np.zeros(*_like("zeros_like", a, dtype, shape, device)))
 
 
 @stands_for(np.ones_like)
-def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
     """Return ones of the shape and dtype of an array, unless others are given."""
-    return created(np.ones(*_like(a, dtype, shape)))
+    return created(np.ones(*_like("ones_like", a, dtype, shape, device)))
 
 
 @stands_for(np.empty_like)
-def empty_like(prototype: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Any:
+def empty_like(
+    prototype: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
     """Return an array of the shape and dtype of another, of whatever was in memory."""
-    return created(np.empty(*_like(prototype, dtype, shape)))
+    return created(np.empty(*_like("empty_like", prototype, dtype, shape, device)))
 
 
 @stands_for(np.full_like)
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Any:
     """Return an array of the shape and dtype of another, filled with a value, which may be traced."""
-    shape, dtype = _like(a, dtype, shape)
+    shape, dtype = _like("full_like", a, dtype, shape, device)
     return full(shape, fill_value, dtype)
 
 
@@ -172,8 +197,7 @@ def asarray(
     like: Any = None,
 ) -> Any:
     """Return an array, without a copy if it is one of that dtype; takes what `array` takes."""
-    if device not in (None, "cpu"):
-        raise ValueError(f"asarray: device must be 'cpu' or None, got {device!r}")
+    _on_cpu("asarray", device)
     return array(a, dtype, copy=copy, order=order or "K", like=like)
 
 
@@ -214,8 +238,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
     With `copy=False` the array itself is returned if it has the dtype.
     """
-    if device not in (None, "cpu"):
-        raise ValueError(f"astype: device must be 'cpu' or None, got {device!r}")
+    _on_cpu("astype", device)
     return cast(as_array(x), dtype, fresh=copy)
 
 
@@ -296,6 +319,7 @@ def linspace(
         >>> fnp.linspace(0.0, 1.0, 5)
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    _on_cpu("linspace", device)
     num = operator.index(num)
     if not _traced(start) and not _traced(stop):
         out = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
@@ -306,15 +330,15 @@ def linspace(
     inner = np.result_type(*[promotes_as(x) for x in ends], 1.0)
     first, last = [cast(as_array(x), inner) for x in ends]
     parts = num - 1 if endpoint else num
-    t = (np.arange(num) / max(parts, 1)).astype(first.real.dtype)
     span = e.sub(last, first)
-    t = t.reshape((num, *(1,) * span.ndim))
-    out = e.add(first, e.mul(span, t))
+    step = e.div(span, parts) if parts else e.mul(span, np.nan)
+    number = np.arange(num).reshape((num, *(1,) * span.ndim)).astype(inner)
+    out = e.add(e.mul(number, step), first) if parts else e.add(number, first)
     if endpoint and num > 1:
-        out = e.select(t == 1, last, out)
+        out = e.select(number == parts, last, out)
     out = out if dtype is None else cast(out, dtype)
     out = np.moveaxis(out, 0, axis)
-    return (out, e.div(span, parts) if parts else e.mul(span, np.nan)) if retstep else out
+    return (out, step) if retstep else out
 
 
 @stands_for(np.logspace)

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, cast, counterpart, known, one_axis, promoted, refuse, stands_for, truth
+from fgrad.core import state
+from fgrad.numpy.arguments import (
+    as_array,
+    cast,
+    counterpart,
+    known,
+    many_axes,
+    moved,
+    one_axis,
+    promoted,
+    refuse,
+    stands_for,
+    truth,
+)
 from fgrad.numpy.indexing import stacked, unknown_mask, unknown_values
 from fgrad.numpy.shaping import take_axis
 from fgrad.numpy.updating import at
@@ -16,6 +29,7 @@ from fgrad.ops import shape as s
 from fgrad.ops import sort as so
 
 __all__ = """
+    trim_zeros packbits unpackbits
     argpartition argsort argwhere bincount compress digitize extract flatnonzero isin lexsort nonzero partition
     searchsorted sort sort_complex
 """.split()
@@ -37,32 +51,41 @@ def _no_fields(function, order, kind):
         raise ValueError(f"{function}: sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
 
 
-@counterpart(np.sort)
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+@stands_for(np.sort)
+def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     """Return values in ascending order along an axis, NaN last; None flattens.
 
     Args:
         a: array.
         axis: the axis; None for the flattened array.
-        kind, stable: sorting is always stable.
-        order: refused; there are no fields.
+        kind, stable: sorting is always stable on traced values.
+        order: refused on traced values; there are no fields.
+        descending: True for descending order, NaN first.
 
     Example:
         >>> import fgrad.numpy as fnp
-        >>> fnp.sort([3, 1, 2])
-        array([1, 2, 3])
+        >>> fnp.sort([3, 1, 2], descending=True)
+        array([3, 2, 1])
     """
+    if state.interpreter is None and not descending:
+        return np.sort(a, axis, kind, order, stable=stable)
     _no_fields("sort", order, kind)
     x, axis = _line(a, axis)
-    return so.sort(x, axis=axis)
+    out = so.sort(x, axis=axis)
+    return s.reverse(out, axes=(axis,)) if descending else out
 
 
-@counterpart(np.argsort)
+@stands_for(np.argsort)
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     """Return the indices that sort an array along an axis, equals in the order they have; takes what `sort` takes."""
+    if state.interpreter is None and not descending:
+        return np.argsort(a, axis, kind, order, stable=stable)
     _no_fields("argsort", order, kind)
     x, axis = _line(a, axis)
-    return so.argsort(x, axis=axis)
+    if not descending:
+        return so.argsort(x, axis=axis)
+    backwards = s.reverse(so.argsort(s.reverse(x, axes=(axis,)), axis=axis), axes=(axis,))
+    return e.sub(x.shape[axis] - 1, backwards)
 
 
 @counterpart(np.lexsort)
@@ -255,3 +278,56 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     found = e.eq(s.reshape(x, shape=(*x.shape, 1)), s.reshape(tests, shape=(tests.size,)))
     found = r.reduce_any(found, axes=(x.ndim,))
     return e.logical_not(found) if invert else found
+
+
+@counterpart(np.trim_zeros)
+def trim_zeros(filt, trim="fb", axis=None):
+    """Cut off leading ("f" in `trim`) and trailing ("b") zeros along axes, all if None; values must be known."""
+    x = as_array(filt)
+    value = known(x)
+    if value is None:
+        raise unknown_mask("trim_zeros", x)
+    found = value.nonzero()
+    index = [slice(None)] * x.ndim
+    for k in many_axes(axis, x.ndim):
+        first, last = (found[k].min(), found[k].max()) if found[k].size else (x.shape[k], -1)
+        start = int(first) if "f" in trim.lower() else 0
+        index[k] = slice(start, int(last) + 1 if "b" in trim.lower() else x.shape[k])
+    return x[tuple(index)]
+
+
+@counterpart(np.packbits)
+def packbits(a, axis=None, bitorder="big"):
+    """Pack bools into bytes along an axis, or of the flattened array; zeros fill up the last byte."""
+    x, axis = _line(a, axis)
+    x = moved(cast(truth(x), np.uint8), axis, x.ndim - 1)
+    missing = -x.shape[-1] % 8
+    x = s.pad(x, np.zeros((), np.uint8), widths=((0, 0, 0),) * (x.ndim - 1) + ((0, missing, 0),))
+    x = s.reshape(x, shape=(*x.shape[:-1], x.shape[-1] // 8, 8))
+    packed = r.reduce_sum(e.mul(x, _bit_values(bitorder)), axes=(x.ndim - 1,))
+    return moved(cast(packed, np.uint8), packed.ndim - 1, axis)
+
+
+@counterpart(np.unpackbits)
+def unpackbits(a, axis=None, count=None, bitorder="big"):
+    """Unpack bytes into their bits along an axis, or of the flattened array; `count` of them (less, if negative)."""
+    x, axis = _line(a, axis)
+    if x.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    x = moved(x, axis, x.ndim - 1)
+    bits = e.ne(e.bitwise_and(s.reshape(x, shape=(*x.shape, 1)), _bit_values(bitorder)), 0)
+    bits = cast(s.reshape(bits, shape=(*x.shape[:-1], x.shape[-1] * 8)), np.uint8)
+    if count is not None:
+        total = bits.shape[-1]
+        bits = bits[..., :count] if count < total else bits
+        bits = s.pad(
+            bits, np.zeros((), np.uint8), widths=((0, 0, 0),) * (x.ndim - 1) + ((0, max(count - total, 0), 0),)
+        )
+    return moved(bits, bits.ndim - 1, axis)
+
+
+def _bit_values(bitorder):
+    if bitorder not in ("big", "little"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    values = 1 << np.arange(8, dtype=np.uint8)
+    return values[::-1] if bitorder == "big" else values

@@ -18,6 +18,7 @@ from fgrad.numpy.arguments import (
 )
 from fgrad.numpy.reductions import average, mean
 from fgrad.numpy.sorting import searchsorted
+from fgrad.numpy.updating import at
 from fgrad.ops import along
 from fgrad.ops import elementwise as e
 from fgrad.ops import reduce as r
@@ -25,7 +26,8 @@ from fgrad.ops import shape as s
 from fgrad.ops import sort as so
 
 __all__ = """
-    corrcoef cov histogram histogram_bin_edges median nanmedian nanpercentile nanquantile percentile quantile
+    corrcoef cov histogram histogram2d histogram_bin_edges histogramdd median nanmedian nanpercentile
+    nanquantile percentile quantile
 """.split()
 
 # --------------------------------------------------------------------------------------------- order statistics
@@ -345,3 +347,54 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     if density:
         out = e.div(out, e.mul(out.sum(), np.diff(edges)))
     return out, edges
+
+
+def _edges_of(x, bins, range):
+    return as_array(histogram_bin_edges(x, bins, range))
+
+
+@counterpart(np.histogramdd)
+def histogramdd(sample, bins=10, range=None, density=None, weights=None):
+    """Count points, or sum their weights, by bins in several dimensions; return counts and a tuple of edges.
+
+    Args:
+        sample: array of points by coordinates, or a list with an array for each coordinate.
+        bins: how many bins along all axes, or a list with a number or edges for each.
+        range: for each axis the ends of its first and last bin, or None.
+        density: divide so that the integral over the bins is 1.
+        weights: vector of what each point counts; derivatives are by these.
+    """
+    if isinstance(sample, (list, tuple)):
+        axes = [as_array(x).ravel() for x in sample]
+    else:
+        points = as_array(sample)
+        points = points if points.ndim == 2 else s.reshape(points, shape=(points.size, 1))
+        axes = [points[:, k] for k in np.arange(points.shape[1]).tolist()]
+    many = list(bins) if np.ndim(bins) or isinstance(bins, (list, tuple)) else [bins] * len(axes)
+    if len(many) != len(axes):
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    edges = [_edges_of(x, b, None if range is None else range[k]) for k, (x, b) in enumerate(zip(axes, many))]
+    shape = tuple([v.size - 1 for v in edges])
+    inside, place = True, np.zeros((), np.intp)
+    for x, v, n in zip(axes, edges, shape):
+        row = searchsorted(v, x, "right") - 1
+        row = e.select(e.eq(x, v[-1]), n - 1, row)
+        inside = e.logical_and(inside, e.logical_and(e.ge(row, 0), e.lt(row, n)))
+        place = e.add(e.mul(place, n), row)
+    amounts = np.ones(axes[0].shape) if weights is None else cast(as_array(weights), np.float64)
+    size = int(np.prod(shape))
+    out = at(np.zeros(size))[e.select(inside, place, size)].add(amounts, mode="drop")
+    out = s.reshape(as_array(out), shape=shape)
+    if density:
+        out = e.div(out, out.sum())
+        for k, v in enumerate(edges):
+            out = e.div(out, s.reshape(v[1:] - v[:-1], shape=tuple([n if i == k else 1 for i, n in enumerate(shape)])))
+    return out, tuple(edges)
+
+
+@counterpart(np.histogram2d)
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """Count points of the plane by bins; return counts and the edges along x and y. See `histogramdd`."""
+    same = np.ndim(bins) == 1 and len(bins) not in (1, 2)
+    counts, edges = histogramdd([x, y], [bins, bins] if same else bins, range, density, weights)
+    return counts, edges[0], edges[1]

@@ -418,6 +418,14 @@ SORTING = {
     "partition": [call(np.sort(V), 1)],
     "argpartition": [rough(np.sort(V), 1)],
     "sort_complex": [call(C), call(V), rough(I)],
+    "trim_zeros": [
+        known_rough(np.array([0, 0, 1, 0, 2, 0])),
+        known_rough(np.array([0.0, 1.5, 0.0]), "f"),
+        known_rough(0 * I1),
+    ],
+    "packbits": [rough(B), rough(B, axis=1), rough(np.arange(20) % 3 == 0, bitorder="little"), rough(I, 0)],
+    "unpackbits": [rough(abs(I).astype(np.uint8)), rough(abs(I).astype(np.uint8), 1, 5), rough(np.uint8([7]), count=-2)]
+    + [rough(np.uint8([200, 3]), None, 20, "little")],
     "searchsorted": [rough(UP, M), rough(UP, V, side="right"), rough(UP, 1.1), rough(UP[::-1], V, sorter=[3, 2, 1, 0])],
     "digitize": [known_rough(M, UP), known_rough(M, UP[::-1]), known_rough(np.array([1.1, 1.9]), UP, right=True)],
     "nonzero": [known_rough(I), known_rough(B)],
@@ -526,6 +534,13 @@ STATISTICS = {
         rough(M, 3, range=(-1.0, 1.0)),
         rough(M, [-2.0, 0.0, 1.0, 2.0], density=True),
     ],
+    "histogramdd": [
+        rough(M.T, [3, 2]),
+        rough([V, W], 3),
+        call(np.array([[0.1, 0.4], [0.6, 0.2], [0.3, 0.9]]), [[0.0, 0.5, 1.0], [0.0, 0.3, 1.0]], weights=V[:3]),
+        rough(M.T, 2, range=[(-1, 1), (-2, 2)], density=True),
+    ],
+    "histogram2d": [rough(V, W, 3), rough(V, W, [2, 3], weights=UP), rough(V, W, [-2.0, -1.0, 0.0, 2.0])],
     "histogram_bin_edges": [call(M, 4), rough(I, [0, 1, 2]), rough(M, 3, range=(0.0, 1.0))],
 }
 
@@ -563,6 +578,8 @@ CALCULUS = {
     },
     "polyval": [call(V, M), call(V, S), rough(I1, [1, 2]), call([1.0, 2.0], V)],
     **{name: [call(V, W[:2]), rough(I1, [1, 2])] for name in ("polyadd", "polysub", "polymul")},
+    "poly": [call(V), rough(I1)],
+    "polydiv": [call(W, V[:2]), call(V[:1], W)],
     "polyder": [call(V), call(V, 2), rough(I1)],
     "polyint": [call(V), call(V, 2, [1.0, 2.0]), rough(I1)],
     "apply_along_axis": [call(np.cumsum, 1, M), call(np.sum, 0, T)],

@@ -88,7 +88,7 @@ rfft = linear(
 
 def _irfft_transpose(ct, x, *, axis, n):
     weights = _halves(n, x.ndim, axis, ct.dtype)
-    return conj(rfft(ct, axis=axis)) * (1 / (weights * weights.dtype.type(n)))
+    return cast(conj(rfft(ct, axis=axis)) * (1 / (weights * weights.dtype.type(n))), dtype=x.dtype)
 
 
 def _irfft_type(x, *, axis, n):

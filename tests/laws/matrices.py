@@ -82,7 +82,7 @@ def _(draw, rng, smooth):
     return (x,), {}
 
 
-def rectangular(draw, rng, smooth, shapes, unique):
+def rectangular(draw, rng, smooth, shapes, unique=True):
     m, n = draw(st.sampled_from(shapes))
     return near(draw, rng, (*draw(stacks), m, n), some_dtype(draw, smooth, unique), lambda k: 2 + 2 * k)
 
@@ -91,24 +91,37 @@ TALL = ((1, 1), (3, 3), (4, 2), (3, 1), (2, 0))
 WIDE = ((2, 4), (1, 3))
 
 
+def completed(draw, x, smooth):
+    """Say whether to ask for further columns; for derivatives only if they are unique but for a sign."""
+    m, n = x.shape[-2:]
+    return draw(st.booleans()) and (not smooth or (abs(m - n) < 2 and x.dtype.kind == "f"))
+
+
 @strategy("qr")
 def _(draw, rng, smooth):
-    return (rectangular(draw, rng, smooth, TALL, unique=True),), {}
+    x = rectangular(draw, rng, smooth, (*TALL, (2, 1), (3, 2)))
+    return (x,), {"complete": completed(draw, x, smooth)}
 
 
 @strategy("lu")
 def _(draw, rng, smooth):
-    return (rectangular(draw, rng, smooth, TALL + WIDE, unique=True)[..., ::-1, :],), {}
+    return (rectangular(draw, rng, smooth, TALL + WIDE)[..., ::-1, :],), {}
 
 
-@strategy("svd", "svdvals")
+@strategy("svd")
+def _(draw, rng, smooth):
+    x = rectangular(draw, rng, smooth, (*TALL, *WIDE, (3, 2), (1, 2)), unique=False)
+    return (x,), {"full": completed(draw, x, smooth)}
+
+
+@strategy("svdvals")
 def _(draw, rng, smooth):
     return (rectangular(draw, rng, smooth, TALL + WIDE, unique=False),), {}
 
 
 @strategy("pinv")
 def _(draw, rng, smooth):
-    return (rectangular(draw, rng, smooth, TALL + WIDE, unique=True),), {"rtol": 1e-5}
+    return (rectangular(draw, rng, smooth, TALL + WIDE),), {"rtol": 1e-5}
 
 
 # ---------------------------------------------------------------------------------------------------------- fft
@@ -136,4 +149,4 @@ def _(draw, rng, smooth):
     shape = draw(st.sampled_from(SIGNALS))
     axis = draw(st.sampled_from([k for k, n in enumerate(shape) if n]))
     n = max(1, 2 * shape[axis] - draw(st.integers(1, 2)))
-    return (full(draw, rng, shape, draw(st.sampled_from(a.COMPLEX))),), {"axis": axis, "n": n}
+    return (full(draw, rng, shape, draw(st.sampled_from(LAPACK))),), {"axis": axis, "n": n}

@@ -9,7 +9,7 @@ import fgrad
 import fgrad.nn
 import fgrad.numpy as fnp
 from fgrad import errors
-from tests.numpy import samples
+from tests.numpy import linalg_samples, samples
 from tests.numpy.laws import Call, assert_same, outputs
 
 EXEMPT = {
@@ -42,17 +42,22 @@ def rows(table, module, numpy):
     return out
 
 
-ROWS = rows(samples.TABLE, fnp, np) + rows(samples.LINALG, fnp.linalg, np.linalg)
+ROWS = [
+    *rows(samples.TABLE, fnp, np),
+    *rows(linalg_samples.LINALG, fnp.linalg, np.linalg),
+    *rows(linalg_samples.FFT, fnp.fft, np.fft),
+]
 WHERE_NUMPY_WARNS = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
 
 
 def test_every_public_function_has_a_row():
     assert functions(fnp) == set(samples.TABLE) | set(EXEMPT)
-    assert functions(fnp.linalg) & set(fnp.linalg.__all__) == set(samples.LINALG)
+    assert functions(fnp.linalg) & set(fnp.linalg.__all__) == set(linalg_samples.LINALG)
+    assert functions(fnp.fft) & set(fnp.fft.__all__) == set(linalg_samples.FFT)
 
 
 def test_documentation():
-    for module in (fnp, fnp.linalg, fgrad.nn):
+    for module in (fnp, fnp.linalg, fnp.fft, fgrad.nn):
         for name in functions(module):
             function = getattr(module, name)
             assert function.__doc__, name

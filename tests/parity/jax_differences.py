@@ -47,6 +47,12 @@ def _given(name, *values):
     return lambda case: name in case.kwargs and (not values or case.kwargs[name] in values)
 
 
+def _completed(case):
+    """Hold of rows that ask for further singular vectors, and are differentiated."""
+    rows, columns = case.args[0].shape[-2:]
+    return case.smooth and rows != columns and len(case.args) == 1 and not case.kwargs
+
+
 ROWS = (
     Difference("mean var std", {"dtype"}, NUMPYS_TYPE, _narrow),
     Difference("tri", {"dtype"}, NUMPYS_TYPE),
@@ -118,6 +124,21 @@ ROWS = (
         ),
     ),
     Difference("gradient", {"refused"}, NUMPYS_ARGUMENTS, _given("edge_order")),
+    Difference(
+        "eigh eigvalsh",
+        {"derivative"},
+        "a triangle that is named is read alone, as in NumPy; jax takes the symmetric part",
+        lambda case: len(case.args) > 1,
+    ),
+    Difference("eig", {"derivative"}, f"{EXACT}; jax refuses that of eigenvectors"),
+    Difference("svd", {"derivative"}, f"{EXACT}; jax refuses that of full matrices", _completed),
+    Difference("lstsq", {"dtype"}, "the rank is of NumPy's type"),
+    Difference(
+        "lstsq",
+        {"shape", "derivative"},
+        "there are residuals of what is overdetermined only, as in NumPy",
+        lambda case: len(case.args[0]) <= len(case.args[0].T),
+    ),
 )
 
 

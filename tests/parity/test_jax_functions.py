@@ -5,7 +5,7 @@ import pytest
 
 import fgrad
 from fgrad import tree
-from tests.numpy import samples
+from tests.numpy import linalg_samples, samples
 from tests.parity import jax_differences
 from tests.parity.jax_rows import PASSES, Row, measure
 
@@ -16,7 +16,12 @@ pytestmark = [
 
 FUNCTIONS = [
     pytest.param(place, name, cases, id=f"{place}.{name}")
-    for place, table in (("numpy", samples.TABLE), ("numpy.linalg", samples.LINALG), ("nn", samples.NN))
+    for place, table in (
+        ("numpy", samples.TABLE),
+        ("numpy.linalg", linalg_samples.LINALG),
+        ("numpy.fft", linalg_samples.FFT),
+        ("nn", samples.NN),
+    )
     for name, cases in table.items()
 ]
 
@@ -96,7 +101,7 @@ def compare_arrays(x, y):
 @pytest.mark.parametrize("difference", jax_differences.ROWS, ids=lambda d: d.names.replace(" ", ","))
 def test_listed_differences_have_rows(difference):
     """An entry of the list that no row shows would never be checked."""
-    cases = samples.TABLE | samples.NN
+    cases = linalg_samples.LINALG | linalg_samples.FFT | samples.TABLE | samples.NN
     assert all(any(map(difference.when, cases[name])) for name in difference.names.split())
 
 

@@ -49,7 +49,7 @@ class Place:
 class Generator:
     """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods."""
 
-    def __init__(self, program: Program, modes: Sequence[str] | None = None):
+    def __init__(self, program: Program, modes: Sequence[str] | None = None, owned: int = 0):
         self.program = program
         self.modes = modes
         self.arena = Arena()
@@ -66,7 +66,7 @@ class Generator:
             if mode == "write":
                 self.targets.setdefault(id(a), f"o{k}")
         for k, v in enumerate(program.inputs):
-            self.places[id(v)] = Place(f"x{k}")
+            self.places[id(v)] = Place(f"x{k}", fresh=k >= len(program.inputs) - owned)
         for v, x in program.consts:
             self.places[id(v)] = Place(self.constant(x), array=x if isinstance(x, np.ndarray) else None)
 
@@ -246,11 +246,12 @@ class Compiled:
     """A Program as a function of plain arrays: `compute(*args)` returns its outputs, each a fresh array.
 
     An arena belongs to one running call: calls from several threads, or re-entrant ones, take arenas of their own from
-    a pool.
+    a pool. The last `owned` arguments are arrays that nobody else uses: they may be returned as they are.
     """
 
-    def __init__(self, program: Program, fast_math: bool = False, modes: Sequence[str] | None = None):
+    def __init__(self, program: Program, fast_math: bool = False, modes: Sequence[str] | None = None, owned: int = 0):
         self.program = prepare(program, fast_math) if modes is None else program
+        self.owned = owned
         self.label = program.label
         self.out_types = program.out_types
         self.modes = modes
@@ -265,12 +266,12 @@ class Compiled:
 
     def _tiled(self, region: Region) -> None:
         """Run straight-line code, then the region tile by tile, then straight-line code again."""
-        before, after = Compiled(region.before), Compiled(region.after)
+        before, after = Compiled(region.before), Compiled(region.after, owned=len(region.results))
         kernels: dict[int, Callable[..., Any]] = {}
-        places = {id(v): k for k, v in enumerate([*self.program.inputs, *region.before.outputs])}
+        constants = [x for _, x in region.consts]
+        names = [*self.program.inputs, *region.before.outputs, *[v for v, _ in region.consts]]
+        places = {id(v): k for k, v in enumerate(names)}
         picks = [places[id(v)] for v in (*region.sliced, *region.whole)]
-        count = len(self.program.inputs)
-        shared = len(region.after.inputs) - count - len(region.results)
 
         def kernel(n: int) -> Callable[..., Any]:
             if n not in kernels:
@@ -279,17 +280,17 @@ class Compiled:
 
         def compute(*args: Any) -> list[Any]:
             early = before.compute(*args)
-            known = [*args, *early]
+            known = [*args, *early, *constants]
             with one_thread:
                 results = run_tiles(region, kernel, [known[k] for k in picks])
-            return after.compute(*args, *early[:shared], *results)
+            return after.compute(*args, *early, *results)
 
         self.compute = compute
         self.source = f"{before.source}\n# tiles of {region.rows} rows\n{after.source}"
         self.layout = Arena().finish()
 
     def _arrays(self) -> None:
-        generator = Generator(self.program, self.modes)
+        generator = Generator(self.program, self.modes, self.owned)
         generator.run()
         self.layout = generator.arena.finish()
         constants, lines = generator.constants, generator.lines

@@ -41,13 +41,14 @@ class Tiled(NamedTuple):
 class Region(NamedTuple):
     """A Program cut in three; `tile(n)` gives the middle for n rows.
 
-    `before` takes the Program's inputs and gives `shared`; `tile(n)` takes tiles of `sliced` and the whole of `whole`;
-    `after` takes the Program's inputs, `shared` and the region's results. `modes` says what becomes of results: "write"
-    into rows, "add", "max" or "min" over tiles.
+    `before` takes the Program's inputs and gives `shared`; `tile(n)` takes tiles of `sliced` and the whole of `whole`,
+    some of which are `consts`; `after` takes the Program's inputs, `shared` and the region's results. `modes` says what
+    becomes of results: "write" into rows, "add", "max" or "min" over tiles.
     """
 
     rows: int
     before: Program
+    consts: list[tuple[Var, Any]]
     sliced: list[Var]
     whole: list[Var]
     results: list[Var]
@@ -252,11 +253,11 @@ def _cut(program: Program, rows: int) -> Region | None:
     before = Program(program.label, program.inputs, program.consts, cutter.before, shared)
     late_consts = [(v, x) for v, x in program.consts if id(v) in used_late]
     after = Program(program.label, [*program.inputs, *shared, *results], late_consts, cutter.after, program.outputs)
-    before.outputs += [v for v, _ in program.consts if id(v) in inside]
+    consts = [(v, x) for v, x in program.consts if id(v) in inside]
     assert early >= {id(v) for v in shared}
     width = max(eq.outputs[0].type.size // rows for eq, _ in cutter.region if id(eq.outputs[0]) in cutter.row)
     tile = _tile_maker(program.label, cutter.region, sliced, whole, results)
-    return Region(rows, before, sliced, whole, results, modes, tile, after, max(width, 1))
+    return Region(rows, before, consts, sliced, whole, results, modes, tile, after, max(width, 1))
 
 
 def _operands(region: Sequence[tuple[Equation, Tiled]], made: set[int]) -> tuple[list[Var], list[Var]]:

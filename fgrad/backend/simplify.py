@@ -14,7 +14,7 @@ import numpy as np
 from fgrad.core import TABLE, ArrayType, Params
 from fgrad.program import Atom, Equation, Literal, Program, Var, simplify
 
-_SMALL = 4096  # elements of a constant that are looked at to see whether they are all equal
+_SAMPLE = 64  # elements of a constant that are looked at before all of them are
 
 
 def prepare(program: Program, fast_math: bool = False) -> Program:
@@ -166,13 +166,10 @@ def splat(x: Any) -> Any:
         return None
     if x.size == 1 or not any(s for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
         return x.flat[0]
-    if x.size <= _SMALL:
-        first = x.flat[0]
-        if (x == first).all() and first != 0:
-            return first
-        if first == 0 and x.tobytes() == bytes(x.nbytes):
-            return first
-    return None
+    first = x.flat[0]
+    if (x.flat[:_SAMPLE] != first).any() or (x != first).any():
+        return None
+    return first if first != 0 or x.tobytes() == bytes(x.nbytes) else None  # not -0.0
 
 
 def _same(a: Atom, eq: Equation) -> bool:

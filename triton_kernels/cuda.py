@@ -13,7 +13,7 @@ from . import toolchain
 from .compile import LIMITS
 from .driver import Driver
 from .runtime import _HOMES, arrays_of, group, require_one_home
-from .signature import array_of, bind, grid_shape, is_descriptor
+from .signature import bind, grid_shape, is_descriptor
 
 _BOXES = {
     "i8": ctypes.c_int8,
@@ -130,11 +130,11 @@ class CudaHome:
 
     def execute(self, launch):
         """Start a kernel on the current stream of the device its arrays lie on."""
-        # By identity: a jitted function hashes its source. Plans keep their kernels alive.
+        # By identity, since a jitted function hashes its source; kept alive, so that no other takes its identity.
         identity = id(launch.kernel)
         if identity not in self.fixed:
-            self.fixed[identity] = toolchain.fixed_names(launch.kernel)
-        fixed = self.fixed[identity]
+            self.fixed[identity] = launch.kernel, toolchain.fixed_names(launch.kernel)
+        _, fixed = self.fixed[identity]
         key = (
             identity,
             tuple([_exact(value) if name else self._kind(value) for value, name in zip(launch.args, fixed)]),
@@ -164,10 +164,6 @@ class CudaHome:
                 self.plans[key] = Plan(self, launch, device)
             return self.plans[key]
 
-    def value(self, argument):
-        """Return what a parameter block holds for an argument: a number, or an address."""
-        return argument if isinstance(argument, (int, float)) else self.pointer(array_of(argument))
-
     def _kind(self, value):
         """Return what of an argument decides which binary runs, and where."""
         kind = type(value)
@@ -177,10 +173,9 @@ class CudaHome:
             return kind
         if kind is tuple:
             return tuple(map(self._kind, value))
-        array = array_of(value)
-        if _HOMES.get(type(array)) is not self:
+        if _HOMES.get(kind) is not self:
             return kind  # making the plan says what is wrong
-        return array.dtype, self.pointer(array) % 16 == 0, self.device(array)
+        return value.dtype, self.pointer(value) % 16 == 0, self.device(value)
 
 
 def _exact(value):
@@ -205,10 +200,8 @@ class Plan:
             kernel, bound.types, bound.constexprs, home.driver.target(device), options, attributes
         )
         self.home = home
-        self.kernel = launch.kernel
         self.device = device
         self.parameters = toolchain.parameters(kernel)
-        self.paths = bound.paths
         self._prepare(binary, bound)
 
     def _prepare(self, binary, bound):
@@ -223,10 +216,11 @@ class Plan:
                 f"{metadata.name}: {self.threads} threads and {self.shared} bytes of shared memory do not fit"
             )
         self.function = self.home.driver.load(binary.asm["cubin"], metadata.name, self.shared)
-        kinds = [bound.type_at(path) for path in self.paths]
-        self.boxes = [ctypes.c_uint64() if kind.startswith("*") else _BOXES[kind]() for kind in kinds]
+        kinds = [bound.type_at(path) for path in bound.paths]
+        boxes = [ctypes.c_uint64() if kind.startswith("*") else _BOXES[kind]() for kind in kinds]
+        self.slots = [(box, path, kind.startswith("*")) for box, path, kind in zip(boxes, bound.paths, kinds)]
         scratch = [ctypes.c_uint64(), ctypes.c_uint64()]
-        addresses = [ctypes.addressof(box) for box in (*self.boxes, *scratch)]
+        addresses = [ctypes.addressof(box) for box in (*boxes, *scratch)]
         self.scratch = scratch
         self.block = (ctypes.c_void_p * len(addresses))(*addresses)
         self.lock = threading.Lock()
@@ -242,8 +236,9 @@ class Plan:
         with self.lock:
             if self.scratch_bytes:
                 self._allocate_scratch(launch, grid)
-            for box, path in zip(self.boxes, self.paths):
-                box.value = self.home.value(self._at(launch, path))
+            for box, path, is_pointer in self.slots:
+                value = self._at(launch, path)
+                box.value = self.home.pointer(value) if is_pointer else value
             code = self.home.driver.launch_kernel(
                 self.function, *grid, self.threads, 1, 1, self.shared, stream, self.block, None
             )
@@ -253,7 +248,7 @@ class Plan:
         """Give the launch its scratch memory; the pool reuses it in stream order once it is dropped."""
         size = grid[0] * grid[1] * grid[2] * self.scratch_bytes
         self.workspace = self.home.empty(arrays_of(launch.args)[0], (size,), np.dtype(np.uint8))
-        self.scratch[0].value = self.home.value(self.workspace)
+        self.scratch[0].value = self.home.pointer(self.workspace)
 
     def _at(self, launch, path):
         first = path[0]

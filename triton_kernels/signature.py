@@ -116,10 +116,10 @@ def grid_shape(grid, named):
         ValueError: more than three sizes, or a negative one.
     """
     sizes = grid(named) if callable(grid) else grid
-    sizes = (sizes,) if isinstance(sizes, int) else tuple(int(size) for size in sizes)
-    if len(sizes) > 3 or min(sizes, default=0) < 0:
+    sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 0:
         raise ValueError(f"grid: got {sizes}, expected one to three sizes of at least 0")
-    return sizes + (1,) * (3 - len(sizes))
+    return (*sizes, 1, 1)[:3]
 
 
 def _by_name(parameters, args, meta, options):

@@ -105,7 +105,7 @@ def test_a_grid_may_be_a_function_and_an_empty_one_runs_nothing(record):
 
 
 def test_large_shared_memory_is_asked_for(record):
-    launch(staged, 1, *(on_device((128, 128)) for _ in range(3)), SIZE=128, num_warps=8)
+    launch(staged, 1, *(on_device((128, 128), np.float16) for _ in range(3)), SIZE=128, num_warps=8)
     assert record.shared > 48 << 10
     assert record.largest_shared == record.shared
 

@@ -41,9 +41,9 @@ class View:
         if version == self.seen:
             return
         place = place_of(self.base)
+        if self.origin is not PLAIN and (place is not None or t._node is not None):
+            raise _forbidden_origin(t, self, "its base or another view of its base has been modified")
         if place is not None:
-            if self.origin is not PLAIN:
-                raise _forbidden_origin(t, self, "its base or another view of its base has been modified")
             t._node = follow_place(place, self.base, self.chain)
         self.seen = version
 
@@ -347,14 +347,18 @@ def rebase(t, place):
         t._node = follow_place(base._node, base, view.chain)
 
 
-def write(t, result, saved_output=True):
-    """Write `result` (a tensor, recorded or not) into `t` in place, with torch's checks of shape and dtype."""
+def write(t, result, uniform=False):
+    """Write `result` (a tensor, recorded or not) into `t` in place, with torch's checks of shape, dtype and overlap.
+
+    `uniform` says that all elements are alike, so that overlap does no harm.
+    """
     result = _zero_slope(t, result)
     data, new = t._data, result._data
     if new.shape != data.shape:
         raise RuntimeError(f"output with shape {list(data.shape)} doesn't match the broadcast shape {list(new.shape)}")
     check_castable(new.dtype, data.dtype)
-    check_overlap(t)
+    if not uniform:
+        check_overlap(t)
     np.copyto(data, new, casting="unsafe")
     counter = t.counter
     counter[0] += 1

@@ -391,9 +391,12 @@ def copied(self, src):
 
 def copy_(self, src, non_blocking=False):
     """Write `src`, broadcast and cast, into this tensor in place."""
-    src = src if isinstance(src, Tensor) else wrap(np.asarray(src))
+    return _write_copy(self, src if isinstance(src, Tensor) else wrap(np.asarray(src)), False)
+
+
+def _write_copy(self, src, uniform):
     views.check_inplace(self, views.requires_grad(src))
-    return views.write(self, copied(self, src))
+    return views.write(self, copied(self, src), uniform)
 
 
 def fill_(self, value):
@@ -406,7 +409,7 @@ def fill_(self, value):
         if isinstance(value, complex) and self._data.dtype.kind != "c":
             raise RuntimeError(f"value cannot be converted to type {self.dtype!r} without overflow")
         value = wrap(np.asarray(value).astype(self._data.dtype))
-    return copy_(self, value)
+    return _write_copy(self, value, True)
 
 
 def zero_(self):

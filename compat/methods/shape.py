@@ -13,6 +13,7 @@ import numpy as np
 
 from fgrad.compat import dtypes, views
 from fgrad.compat.methods.table import FUNCTIONS, composed, define, promoted
+from fgrad.compat.modes import mode
 from fgrad.compat.tape import node_class
 from fgrad.compat.tensor import Tensor, normal_dim, wrap
 from fgrad.compat.views import Index, view
@@ -374,7 +375,7 @@ def parts(input, dim, lengths, node, safe):
 
 def _several(input, dim, entries, node, safe):
     outs = split_views(input, dim, entries, node)
-    if not safe:
+    if not safe and mode.enabled:
         for out in outs:
             if out._view is not None:
                 out._view.origin = views.MULTIPLE

@@ -31,22 +31,24 @@ def adamw_kernel(
     new_second,
     size,
     lr,
-    beta1,
-    beta2,
+    keep1,
+    add1,
+    keep2,
+    add2,
     correction1,
     correction2,
     eps,
     weight_decay,
     BLOCK: tl.constexpr,
 ):
-    """One program a block of parameters."""
+    """One program a block of parameters; keep is b and add is 1 - b, rounded once each."""
     _, at, mask = block_of_row(size, BLOCK)
     p = tl.load(param + at, mask=mask, other=0.0).to(tl.float32)
     g = tl.load(grad + at, mask=mask, other=0.0).to(tl.float32)
     if scale is not None:
         g *= tl.load(scale)
-    m = beta1 * tl.load(first + at, mask=mask, other=0.0) + (1 - beta1) * g
-    v = beta2 * tl.load(second + at, mask=mask, other=0.0) + (1 - beta2) * g * g
+    m = keep1 * tl.load(first + at, mask=mask, other=0.0) + add1 * g
+    v = keep2 * tl.load(second + at, mask=mask, other=0.0) + add2 * g * g
     change = weight_decay * p + (m / correction1) / (tl.sqrt(v / correction2) + eps)
     tl.store(new_param + at, p - lr * change, mask=mask)
     tl.store(new_first + at, m, mask=mask)
@@ -128,7 +130,8 @@ def adamw_step(param, grad, first, second, step, *, lr, betas=(0.9, 0.999), eps=
         raise ValueError(f"step: got {step}, expected 1 or more")
     _check(param, grad=grad, first=first, second=second)
     new = empty(param, param.shape, param.dtype), empty(param, param.shape, _F32), empty(param, param.shape, _F32)
-    numbers = (lr, *betas, 1 - betas[0] ** step, 1 - betas[1] ** step, eps, weight_decay)
+    one, two = betas
+    numbers = (lr, one, 1 - one, two, 1 - two, 1 - one**step, 1 - two**step, eps, weight_decay)
     _launch(adamw_kernel, (param, grad, first, second, scale), new, numbers)
     return new
 

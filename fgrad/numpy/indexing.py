@@ -239,10 +239,14 @@ def _block(items: Sequence[Any]) -> tuple[int, ...]:
 
 def getitem(x: Any, index: Any) -> Any:
     """Return `x[index]` for an array or traced value, by NumPy's rules."""
-    if index.__class__ is int and x.shape:
-        i = _checked(index, 0, x.shape[0])
-        row = s.slice(x, index=((i, i + 1, 1), *[(0, n, 1) for n in x.shape[1:]]))
-        return s.reshape(row, shape=x.shape[1:])
+    shape = x.shape
+    if shape and index.__class__ is int:
+        i = _checked(index, 0, shape[0])
+        row = s.slice(x, index=((i, i + 1, 1), *[(0, n, 1) for n in shape[1:]]))
+        return s.reshape(row, shape=shape[1:])
+    if shape and index.__class__ is slice:
+        span = _span(_normal_slice(index, shape[0]), shape[0], False)
+        return s.slice(x, index=(span, *[(0, n, 1) for n in shape[1:]]))
     return read(as_array(x), Indexing(x.shape, index))
 
 

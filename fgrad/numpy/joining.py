@@ -13,7 +13,7 @@ from fgrad.numpy.shaping import atleast_1d, atleast_2d, atleast_3d
 from fgrad.ops import shape as s
 
 __all__ = """
-    append array_split block column_stack concat concatenate delete dsplit dstack hsplit hstack insert split
+    append array_split block c_ column_stack concat concatenate delete dsplit dstack hsplit hstack insert r_ split
     stack unstack vsplit vstack
 """.split()
 
@@ -144,6 +144,31 @@ def append(arr, values, axis=None):
     """Join values to the end of an array, both flattened unless an axis is given."""
     return concatenate((as_array(arr), as_array(values)), axis)
 
+
+class _Joiner:
+    """Joins what it is indexed by, as NumPy's `r_` and `c_` do; ranges are written as slices."""
+
+    def __init__(self, original, columns):
+        self._original = original
+        self._columns = columns
+
+    def __getitem__(self, key):
+        items = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(item, Tracer) for item in items):
+            return self._original[key]
+        if any(isinstance(item, str) for item in items):
+            raise TypeError("r_ and c_: directives in text are not supported on traced values; use concatenate")
+        parts = [atleast_1d(self._original[item] if isinstance(item, slice) else item) for item in items]
+        if self._columns:
+            parts = [s.reshape(x, shape=(*x.shape, 1)) if x.ndim == 1 else x for x in parts]
+        return concatenate(parts, -1 if self._columns else 0)
+
+    def __repr__(self):
+        return f"fgrad.numpy.{'c_' if self._columns else 'r_'}"
+
+
+r_ = _Joiner(np.r_, columns=False)
+c_ = _Joiner(np.c_, columns=True)
 
 # --------------------------------------------------------------------------------------------------- splitting
 

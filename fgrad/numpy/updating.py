@@ -20,7 +20,8 @@ __all__ = ["at"]
 class AtArray(np.ndarray):
     """An array that has `at`: what creation functions and updates return outside transforms.
 
-    Views of it have `at` too; an operation on it works on the plain array and returns a plain one.
+    Views of it have `at` too; an operation on it works on the plain array and returns a plain one. That costs less than
+    to let NumPy carry the class along, and keeps its scalars: for a subclass, `x.sum()` would be a 0-d array.
     """
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:

@@ -222,3 +222,13 @@ def test_the_array_api_standards_options():
             f(X, device="gpu")
     assert fnp.__array_api_version__ == "2024.12"
     assert fnp.__array_namespace_info__().default_dtypes()["real floating"] == np.float64
+
+
+def test_joining_by_index():
+    x = np.array([1.0, 2.0])
+    f = lambda m, x: [m.r_[x, 0.5, 1:4, x], m.c_[x, x * 2], m.c_[np.ones((2, 2)), x], m.r_[x.reshape(1, 2), [[3, 4]]]]  # noqa: E731
+    for got, want in zip(fgrad.jit(lambda x: f(fnp, x))(x), f(np, x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert fnp.r_[1:3, 0].tolist() == [1, 2, 0]
+    with pytest.raises(TypeError, match="directives"):
+        fgrad.jit(lambda x: fnp.r_["r", x])(x)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import TABLE, ArrayType, Params
-from fgrad.program import Atom, Equation, Literal, Program, Var, simplify
+from fgrad.program import Atom, Equation, Literal, Program, Trace, Var, simplify
 
 _SAMPLE = 64  # elements of a constant that are looked at before all of them are
 
@@ -24,7 +24,7 @@ def prepare(program: Program, fast_math: bool = False) -> Program:
 
 def inline(program: Program) -> Program:
     """Return the Program with the bodies of `call` equations in their place."""
-    if not any(body_of(eq) for eq in program.equations):
+    if not any(body_of(eq) or has_plain_definition(eq) for eq in program.equations):
         return program
     equations: list[Equation] = []
     consts = list(program.consts)
@@ -41,6 +41,21 @@ def body_of(eq: Equation) -> Program | None:
     return None
 
 
+def has_plain_definition(eq: Equation) -> bool:
+    """Return whether an equation is of a composite that computes by its definition, with no faster way of its own."""
+    return eq.prim.kind == "composite" and eq.prim.impl is eq.prim.definition
+
+
+def definition_of(eq: Equation) -> Program:
+    """Return the definition of a composite as a Program, so that what it shares with its derivative is done once."""
+    recorder = Trace(eq.prim.name)
+    with recorder:
+        recorder.parent, outside = None, recorder.parent
+        out = eq.prim.definition(*[recorder.input(a.type) for a in eq.inputs], **eq.params)  # type: ignore[misc]
+        recorder.parent = outside
+    return recorder.finish(out if isinstance(out, tuple) else [out])
+
+
 def _inline_into(
     source: Sequence[Equation],
     outputs: Sequence[Atom],
@@ -55,7 +70,7 @@ def _inline_into(
 
     for eq in source:
         inputs = [renamed(a) for a in eq.inputs]
-        body = body_of(eq)
+        body = definition_of(eq) if has_plain_definition(eq) else body_of(eq)
         if body is not None:
             places = getattr(eq.params.get("fun"), "places", range(len(inputs)))
             inner: dict[int, Atom] = {id(v): inputs[k] for v, k in zip(body.inputs, places, strict=True)}

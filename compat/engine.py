@@ -187,7 +187,12 @@ class Pass:
             g = run_hooks(extras.hooks.values(), g, self.create)
         if self.captured is not None and leaf in self.captured:
             self.captured[leaf] = g
-        if g is not None and self.accumulate and place_of(leaf) is leaf:
+        if g is None or not self.accumulate:
+            return
+        place = place_of(leaf)
+        if place is not None and place is not leaf:
+            raise RuntimeError("leaf variable has been moved into the graph interior")
+        if place is not None:
             accumulate(leaf, g)
             if extras is not None and extras.post_hooks:
                 for hook in list(extras.post_hooks.values()):

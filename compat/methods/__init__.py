@@ -1,7 +1,7 @@
 """The functions and methods of tensors, by family: one line each, composed from fgrad's primitives and functions."""
 
 from fgrad.compat.methods import pointwise  # noqa: I001  (families that others build on come first)
-from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random, numeric
+from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random, numeric, protocols
 from fgrad.compat.methods.table import FUNCTIONS
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "linalg",
     "numeric",
     "pointwise",
+    "protocols",
     "random",
     "reduce",
     "shape",

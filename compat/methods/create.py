@@ -103,6 +103,11 @@ def from_numpy(array):
     return wrap(array)
 
 
+def from_dlpack(ext_tensor):
+    """Return a tensor on the memory of an array of another library, which offers it by DLPack."""
+    return from_numpy(np.from_dlpack(ext_tensor))
+
+
 def shape_of(size):
     """Return sizes given as `f(2, 3)` or `f((2, 3))` as a tuple."""
     if len(size) == 1 and not isinstance(size[0], (int, np.integer)) and not isinstance(size[0], Tensor):
@@ -217,7 +222,19 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     return tensor(s, dtype=dtype, requires_grad=requires_grad)
 
 
-for fun in (tensor, as_tensor, from_numpy, full, full_like, arange, linspace, logspace, eye, scalar_tensor):
+for fun in (
+    tensor,
+    as_tensor,
+    from_numpy,
+    from_dlpack,
+    full,
+    full_like,
+    arange,
+    linspace,
+    logspace,
+    eye,
+    scalar_tensor,
+):
     define(fun.__name__, fun, method=False, out=False)
 FUNCTIONS["asarray"] = as_tensor
 for fun in (new_full, new_tensor, new):

@@ -250,6 +250,8 @@ def __array__(self, dtype=None, copy=None):
 
 Tensor.__array__ = __array__
 Tensor.__array_priority__ = 1000
+Tensor.__dlpack__ = lambda self, **options: numpy(self).__dlpack__(**options)
+Tensor.__dlpack_device__ = lambda self: self._data.__dlpack_device__()
 
 
 def storage_offset(self):

@@ -12,24 +12,36 @@ from tests.parity.test_compat_ops import SETUP, cases
 pytestmark = pytest.mark.parity
 
 WRITES = """
-t.add_(y) | t.sub_(y) | t.mul_(y) | t.div_(p) | t.add_(2) | t.add_(y, alpha=3) | t.sub_(v, alpha=2) | t.mul_(s) | t.pow_(2)
-t.pow_(3.0) | t.abs_().pow_(y) | t.neg_() | t.exp_() | t.sin_() | t.cos_() | t.tan_() | t.tanh_() | t.sigmoid_() | t.relu_()
-t.sqrt_() | t.log_() | t.rsqrt_() | t.reciprocal_() | t.erf_() | t.erfc_() | t.expm1_() | t.log1p_() | t.log2_() | t.log10_()
-t.sinh_() | t.cosh_() | t.atan_() | t.floor_() | t.ceil_() | t.round_() | t.trunc_() | t.frac_() | t.sign_() | t.abs_()
-t.square_() | t.lgamma_() | t.digamma_() | t.clamp_(-0.5, 0.5) | t.clamp_min_(0.1) | t.clamp_max_(0.1) | t.lerp_(y, 0.3)
+t.add_(y) | t.sub_(y) | t.mul_(y) | t.div_(p) | t.add_(2) | t.add_(y, alpha=3) | t.sub_(v, alpha=2) | t.mul_(s)
+t.pow_(2)
+t.pow_(3.0) | t.abs_().pow_(y) | t.neg_() | t.exp_() | t.sin_() | t.cos_() | t.tan_() | t.tanh_() | t.sigmoid_()
+t.relu_()
+t.sqrt_() | t.log_() | t.rsqrt_() | t.reciprocal_() | t.erf_() | t.erfc_() | t.expm1_() | t.log1p_() | t.log2_()
+t.log10_()
+t.sinh_() | t.cosh_() | t.atan_() | t.floor_() | t.ceil_() | t.round_() | t.trunc_() | t.frac_() | t.sign_()
+t.abs_()
+t.square_() | t.lgamma_() | t.digamma_() | t.clamp_(-0.5, 0.5) | t.clamp_min_(0.1) | t.clamp_max_(0.1)
+t.lerp_(y, 0.3)
 t.lerp_(y, u) | t.addcmul_(y, p, value=2) | t.addcdiv_(y, p, value=2) | t.atan2_(y) | t.fmod_(p) | t.remainder_(p)
-t.masked_fill_(b, 2.0) | t.masked_fill_(b, s) | t.masked_scatter_(b, y) | t.fill_(2) | t.fill_(s) | t.zero_() | t.copy_(y)
-t.copy_(v) | t.copy_(f) | t.index_add_(0, k, y) | t.index_copy_(0, torch.tensor([2, 0, 1]), y) | t.index_fill_(1, k, 2.0)
-t.scatter_(1, y.argsort(1), y) | t.scatter_(1, i[:, :2], 3.0) | t.scatter_add_(0, i, y) | t.put_(k[:2], y[0, :2]) | t.tril_() | t.triu_(1)
+t.masked_fill_(b, 2.0) | t.masked_fill_(b, s) | t.masked_scatter_(b, y) | t.fill_(2) | t.fill_(s) | t.zero_()
+t.copy_(y)
+t.copy_(v) | t.copy_(f) | t.index_add_(0, k, y) | t.index_copy_(0, torch.tensor([2, 0, 1]), y)
+t.index_fill_(1, k, 2.0)
+t.scatter_(1, y.argsort(1), y) | t.scatter_(1, i[:, :2], 3.0) | t.scatter_add_(0, i, y) | t.put_(k[:2], y[0, :2])
+t.tril_() | t.triu_(1)
 t.cumsum_(0) | t.cumprod_(1) | t.renorm_(2, 0, 1.0) | t.eq_(y) | t.gt_(0) | t.le_(y) | t.ne_(0) | t.lt_(v) | t.ge_(s)
 t.addmm_(y, m) | t.addmv_ | t.logit_(0.01) | t.sinc_() | t.xlogy_(p) | t.copysign_(y) | t.hypot_(y) | t.nan_to_num_()
-t.requires_grad_() | t.swapaxes_(0, 1) | t.t_() | t.unsqueeze_(0) | t.squeeze_() | t.transpose_(0, 1) | t.erfinv_() | t.float_power_(2)
+t.requires_grad_() | t.swapaxes_(0, 1) | t.t_() | t.unsqueeze_(0) | t.squeeze_() | t.transpose_(0, 1) | t.erfinv_()
+t.float_power_(2)
 t[0].mul_(y[0]) | t[:, 1].exp_() | t.t().add_(w) | t[1:].mul_(s) | t.view(-1)[2:5].mul_(3) | t.select(1, 0).copy_(w)
-t.diagonal().mul_(2) | t[0, 1].add_(s) | t.narrow(1, 1, 2).zero_() | t.unsqueeze(0)[0, 2].mul_(v) | t.unfold(1, 2, 2).mul_(2)
+t.diagonal().mul_(2) | t[0, 1].add_(s) | t.narrow(1, 1, 2).zero_() | t.unsqueeze(0)[0, 2].mul_(v)
+t.unfold(1, 2, 2).mul_(2)
 """
 STATEMENTS = """
-t[0] = y[0] | t[1, 2] = 5 | t[:, 1] = w | t[b] = 0 | t[b] = s | t[k[:2]] = y[0] | t[[0, 2]] = y[:2] | t[..., 0] = 1.5 | t[i[:, 0], 1] = w
-t[1:, :2] = y[:2, 2:] | t[None] = y | t[k, 1:3] = 2 | t[torch.tensor([0, 1]), torch.tensor([1, 2])] = v[:2] | t += y | t -= v | t *= s
+t[0] = y[0] | t[1, 2] = 5 | t[:, 1] = w | t[b] = 0 | t[b] = s | t[k[:2]] = y[0] | t[[0, 2]] = y[:2]
+t[..., 0] = 1.5 | t[i[:, 0], 1] = w
+t[1:, :2] = y[:2, 2:] | t[None] = y | t[k, 1:3] = 2 | t[torch.tensor([0, 1]), torch.tensor([1, 2])] = v[:2] | t += y
+t -= v | t *= s
 t /= p | t **= 2 | t %= 0.7 | t[0] += y[1] | t[:, 0] *= w | t[b] += 1 | t[1] -= s
 """
 
@@ -80,7 +92,7 @@ VIEWS += (
     "{a}.unsqueeze(0)",
     "{a}.transpose(0, 1)",
     "{a}.select(0, 1)",
-    "{a}.detach()",
+    "{a}.view_as({a})",
     "{a}.chunk(2)[0]",
 )
 OPS = (
@@ -126,8 +138,9 @@ MISC += (
     "show(torch.autograd.grad({a}.sum(), leaf, allow_unused=True, retain_graph=True))",
 )
 
-# What is written is a copy: torch reads memory that overlaps itself while it writes.
-# (torch itself crashes when a hook is put on a view that was made in no_grad: hooks go on tensors that are no views.)
+# What is written is a copy: torch reads memory that overlaps itself while it writes. Before a write `grad_fn` is asked
+# for: without that torch takes a view of a constant for a leaf after the constant was given a history. Hooks go on
+# tensors that are no views: torch crashes when one is put on a view that was made in no_grad.
 names = st.integers(0, 7)
 steps = st.one_of(
     st.tuples(st.just("new"), st.sampled_from(VIEWS + OPS), names, names, st.booleans()),
@@ -139,12 +152,12 @@ def program(choices):
     """Write out a program: every step is tried, and its error shown, so that one that fails ends nothing."""
     lines = [
         "leaf = torch.tensor(data(3, 3, seed=1)).requires_grad_()",
-        "ts = [leaf, leaf * 1, torch.tensor(data(3, 3, seed=2))]",
+        "ts = [leaf, leaf * 1, leaf * torch.tensor(data(3, 3, seed=2))]",
         "def short(e): return 'an error'",
     ]
     for kind, template, a, b, recorded in choices:
         code = template.format(a=f"ts[{a} % len(ts)]", b=f"ts[{b} % len(ts)]")
-        code = f"ts.append({code})" if kind == "new" else code
+        code = f"ts.append({code})" if kind == "new" else f"ts[{a} % len(ts)].grad_fn; {code}"
         lines += ["try:", f"    with torch.set_grad_enabled({recorded or b > 2}):", f"        {code}"]
         lines += ["except (RuntimeError, IndexError, ValueError) as e:", "    show(short(e))"]
     lines += ["for t in ts:", "    show([t, t._version, t._base is None])"]

@@ -23,7 +23,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Args:
         fn: an associative function of two pytrees like `elems`, vectorised over `axis`.
         elems: pytree of arrays of equal size along `axis`.
-        reverse: combine suffixes, from the end.
+        reverse: start from the last element: `fn(a2, a1)`, `fn(fn(a2, a1), a0)`.
         axis: the axis to scan along; negative counts from the end.
 
     Raises:
@@ -47,11 +47,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         return tree.leaves(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
 
     if reverse:
-        leaves = _reversed(leaves, axes)
-        out = _reversed(_prefixes(lambda a, b: combine(b, a), leaves, axes), axes)
-    else:
-        out = _prefixes(combine, leaves, axes)
-    return tree.unflatten(treedef, out)
+        return tree.unflatten(treedef, _reversed(_prefixes(combine, _reversed(leaves, axes), axes), axes))
+    return tree.unflatten(treedef, _prefixes(combine, leaves, axes))
 
 
 def _axis(ndim: int, axis: int) -> int:

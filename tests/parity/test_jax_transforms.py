@@ -367,6 +367,17 @@ def map_(m):
 
 
 @program
+def associative_scan(m):
+    f = lambda x: m.lax.associative_scan(lambda a, b: a * b, m.numpy.sin(x))  # noqa: E731
+    pairs = lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1])  # noqa: E731
+    return (
+        everywhere(m, f, X),
+        m.lax.associative_scan(pairs, (X, X + 1.0), reverse=True),
+        m.lax.associative_scan(m.numpy.maximum, Y, axis=1),
+    )
+
+
+@program
 def trees(m):
     t = m.tree
     leaves, structure = t.flatten({"b": (1.0, None), "a": [2.0, 3.0]})
@@ -396,9 +407,17 @@ def same(ours, theirs):
             np.testing.assert_allclose(x, y, rtol=1e-6 if x.dtype == np.float32 else 1e-10, atol=1e-12)
 
 
+def run_in_jax(jax, f):
+    """Return the result of a program as one compiled function, ten times faster; eager if it needs or gives values."""
+    try:
+        return jax.jit(lambda: f(jax))()
+    except (TypeError, AssertionError):  # AssertionError: a custom rule under vmap met one of NumPy's arrays
+        return f(jax)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_in_jax(name, jax):
-    same(PROGRAMS[name](fgrad), PROGRAMS[name](jax))
+    same(PROGRAMS[name](fgrad), run_in_jax(jax, PROGRAMS[name]))
 
 
 def names_in(code):

@@ -229,6 +229,9 @@ def test_associative_scan_of_trees_that_do_not_commute():
         x = a[k] * x + b[k]
         states.append(x)
     np.testing.assert_allclose(out["a"] * 1.0 + out["b"], states)
+    backwards = lax.associative_scan(compose, {"a": a, "b": b}, reverse=True)  # as if the elements stood in that order
+    turned = lax.associative_scan(compose, {"a": a[::-1], "b": b[::-1]})
+    np.testing.assert_allclose(backwards["b"], turned["b"][::-1])
     with pytest.raises(ValueError, match=r"sizes \[3, 5\]"):
         lax.associative_scan(compose, {"a": a, "b": b[:3]})
     with pytest.raises(ValueError, match="axis 1 is out of range"):

@@ -5,7 +5,7 @@ of primitives. NumPy's own functions called on a traced value come here through 
 Beyond NumPy there is `at(x)[index].set(values)`.
 """
 
-from numpy import __array_namespace_info__  # noqa: F401
+import numpy as _np
 
 from fgrad.core import Array as ndarray  # noqa: F401
 from fgrad.numpy import fft, linalg, methods  # noqa: F401
@@ -29,5 +29,7 @@ from fgrad.numpy.updating import *  # noqa: F403
 from fgrad.numpy.writing import *  # noqa: F403
 
 __array_api_version__ = "2024.12"
+if hasattr(_np, "__array_namespace_info__"):  # from NumPy 2.1 on
+    __array_namespace_info__ = _np.__array_namespace_info__
 
 methods.install()

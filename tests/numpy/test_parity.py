@@ -80,6 +80,8 @@ def test_jit(function, original, case):
             _traced(f)
         return
     want = original(*case.args, **case.kwargs)
+    if want.__class__ is int and original is np.count_nonzero:  # in NumPy 2.0
+        want = np.intp(want)
     if any(x.__class__ in NOT_ARRAYS or isinstance(x, np.dtype) for x in outputs(want)):
         assert_same(_shared(f), want)
         return

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.numpy.arguments import cast, is_weak, operand, strong
+from fgrad.numpy.arguments import as_array, cast, operand, promotes_as
 
 Function = Callable[..., Any]
 
 
-def reals(*xs: Any) -> tuple[Any, ...]:
-    """Return array-likes as floating operands: integers become float64, Python scalars give way to arrays."""
-    operands = strong(*[operand(x) for x in xs])
-    return tuple([x if is_weak(x) or x.dtype.kind in "fcV" else cast(x, np.float64) for x in operands])
+def reals(*xs: Any) -> list[Any]:
+    """Return array-likes as arrays of their common floating dtype: float64 for integers, Python scalars give way."""
+    operands = [operand(x) for x in xs]
+    dtype = np.result_type(*[promotes_as(x) for x in operands])
+    if dtype.kind not in "fcV":
+        dtype = np.dtype(np.float64)
+    return [cast(as_array(x), dtype) for x in operands]
 
 
 def real(x: Any) -> Any:

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from fgrad.kinds import elementwise
-from fgrad.ops.elementwise import exp, sign, xlog1py, xlogy
+from fgrad.ops.elementwise import exp, log, log1p, sign, xlog1py, xlogy
 from fgrad.ops.special import digamma, lgamma
 from fgrad.scipy.installed import scipys
 
 
 def _compute(name: str, *xs: Any) -> Any:
     """Return a function of SciPy's in double precision, cast to the dtype that a floating ufunc would give."""
-    dtype = np.result_type(*xs, np.float16)
+    dtype = np.result_type(np.result_type(*xs), np.float16)
     if dtype.kind != "f":
         raise TypeError(f"{name} is computed for real arguments only, got {dtype}")
     with np.errstate(all="ignore"):
@@ -99,6 +99,20 @@ betainc = _scipys_own(
         lambda x, y, z: exp(xlogy(x - 1, z) + xlog1py(y - 1, -z) + lgamma(x + y) - lgamma(x) - lgamma(y)),
     ),
     "The regularised incomplete beta function, of parameters x and y, at z.",
+)
+
+
+def _t_density(x, y):
+    """Return the density of Student's t distribution with x degrees of freedom."""
+    size = lgamma((x + 1) / 2) - lgamma(x / 2) - 0.5 * log(x * math.pi)
+    return exp(size - (x + 1) / 2 * log1p(y * y / x))
+
+
+stdtr = _scipys_own("stdtr", (_unknown("t.cdf", "df"), _t_density), "The distribution function of Student's t.")
+stdtrit = _scipys_own(
+    "stdtrit",
+    (_unknown("t.ppf", "df"), lambda t, x, out: t / _t_density(x, out)),
+    "The quantiles of Student's t distribution.",
 )
 
 # --------------------------------------------------------------------------------------------- Bessel functions

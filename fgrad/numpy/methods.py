@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +31,7 @@ def _method(name: str) -> Callable[..., Any]:
         return function(self, *args, **kwargs)
 
     method.__name__ = name
-    method.__doc__ = inspect.getdoc(function)
+    method.__doc__ = function.__doc__
     return method
 
 
@@ -152,7 +151,7 @@ def install() -> None:
         "device": lambda self: "cpu",
     }
     for name, function in properties.items():
-        setattr(Tracer, name, property(function, doc=inspect.getdoc(function)))
+        setattr(Tracer, name, property(function, doc=function.__doc__))
     special = {
         "__getitem__": getitem,
         "__matmul__": _matmul,

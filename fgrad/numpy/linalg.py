@@ -19,9 +19,9 @@ from fgrad.numpy.shaping import diagonal as _diagonal
 from fgrad.numpy.shaping import matrix_transpose as _matrix_transpose
 from fgrad.ops import complex as cx
 from fgrad.ops import elementwise as e
-from fgrad.ops import factor as f
 from fgrad.ops import reduce as r
 from fgrad.ops import shape as s
+from fgrad.ops import spectral as sp
 
 __all__ = [
     "LinAlgError",
@@ -99,7 +99,7 @@ def _matrix(x: Any, axes: tuple[int, int], ord: Any) -> Any:
     if ord is None or ord in ("fro", "f"):
         return safe_sqrt(r.reduce_sum(_squares(x), axes=tuple(sorted(axes))))
     if ord in (2, -2, "nuc"):
-        values = f.svdvals(s.transpose(inexact(x), perm=(*[a for a in range(x.ndim) if a not in axes], rows, columns)))
+        values = sp.svdvals(s.transpose(inexact(x), perm=(*[a for a in range(x.ndim) if a not in axes], rows, columns)))
         over = {2: r.reduce_max, -2: r.reduce_min, "nuc": r.reduce_sum}[ord]
         return over(values, axes=(values.ndim - 1,))
     if ord in (1, -1):

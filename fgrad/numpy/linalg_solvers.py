@@ -12,10 +12,10 @@ from fgrad.numpy import linear
 from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, moved, one_axis, promoted
 from fgrad.numpy.linalg_factors import matrices
 from fgrad.ops import elementwise as e
-from fgrad.ops import factor as f
 from fgrad.ops import linalg as m
 from fgrad.ops import reduce as r
 from fgrad.ops import shape as s
+from fgrad.ops import spectral as sp
 
 __all__ = "det inv lstsq matrix_rank pinv slogdet solve tensorinv tensorsolve".split()
 
@@ -165,7 +165,7 @@ def lstsq(a, b, rcond=None):
         squares = s.reshape(squares, shape=(1,))
     if x.shape[0] <= x.shape[1]:
         squares = squares[:0]
-    values = f.svdvals(x)
+    values = sp.svdvals(x)
     rank = r.reduce_sum(cast(e.gt(values, least * values[:1]), np.int32), axes=(0,))
     return found, squares, rank, values
 
@@ -182,7 +182,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     x = inexact(as_array(A))
     if x.ndim < 2:
         return cast(r.reduce_any(e.ne(x, 0), axes=tuple(range(x.ndim))), np.int64)
-    values = e.abs(f.eigvalsh(x)) if hermitian else f.svdvals(x)
+    values = e.abs(sp.eigvalsh(x)) if hermitian else sp.svdvals(x)
     if tol is None:
         top = r.reduce_max(values, axes=(values.ndim - 1,))
         tol = top * (_precision(x) if rtol is None else as_array(rtol))

@@ -21,6 +21,7 @@ from fgrad.ops import (
     shape,
     sort,
     special,
+    spectral,
 )
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "shape",
     "sort",
     "special",
+    "spectral",
 ]

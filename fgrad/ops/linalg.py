@@ -230,6 +230,24 @@ solve = differential(
 
 # ----------------------------------------------------------------------------------------------------- inverses
 
+
+def _refuse_singular(x, *, why):
+    if x.size and not (np.linalg.cond(x, 1) * (16 * np.finfo(x.dtype).eps) < 1).all():
+        raise LinAlgError(why)
+    return np.array(x)
+
+
+refuse_singular = differential(
+    "refuse_singular",
+    _refuse_singular,
+    type=square_type("refuse_singular"),
+    jvp=lambda t: t,
+    pull=lambda ct: ct,
+    shift=stay,
+    gpu="linalg.refuse_singular",
+    doc="x, of which a derivative takes the inverse; LinAlgError, saying why, if it has none to working precision.",
+)
+
 inv = differential(
     "inv",
     lambda x: np.linalg.inv(x),

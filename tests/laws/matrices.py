@@ -69,6 +69,11 @@ def _(draw, rng, smooth):
     return direction(draw, rng, smooth, draw(sizes)), {}
 
 
+@strategy("refuse_singular")
+def _(draw, rng, smooth):
+    return (direction(draw, rng, smooth, draw(sizes))[0],), {"why": "there is no inverse"}
+
+
 @strategy("cofactors_change")
 def _(draw, rng, smooth):
     """Draw matrices that have a third derivative of det: small ones have none."""
@@ -85,6 +90,40 @@ def _(draw, rng, smooth):
 def rectangular(draw, rng, smooth, shapes, unique=True):
     m, n = draw(st.sampled_from(shapes))
     return near(draw, rng, (*draw(stacks), m, n), some_dtype(draw, smooth, unique), lambda k: 2 + 2 * k)
+
+
+@strategy("repeated")
+def _(draw, rng, smooth):
+    w = full(draw, rng, (*draw(stacks), 3), some_dtype(draw, smooth))
+    w[..., 1] = w[..., 0]
+    return (w,), {}
+
+
+@strategy("sylvester")
+def _(draw, rng, smooth):
+    """Draw diagonal matrices of numbers apart, or some equal in both, where the result is 0."""
+    stack, (m, n), dtype = (
+        draw(stacks),
+        draw(st.sampled_from([(3, 3), (2, 3), (3, 1), (0, 2)])),
+        some_dtype(draw, smooth),
+    )
+    same = not smooth and draw(st.booleans())
+    left, right = (np.zeros((*stack, k, k), dtype) for k in (m, n))
+    left[..., range(m), range(m)] = np.arange(m)
+    right[..., range(n), range(n)] = np.arange(n) * 2 + (0 if same else 0.5)
+    return (full(draw, rng, (*stack, m, n), dtype), left, right), {}
+
+
+@strategy("refuse_turns")
+def _(draw, rng, smooth):
+    """Draw what is allowed where the last two values are equal, and where none are."""
+    dtype = some_dtype(draw, smooth)
+    shape = (*draw(stacks), 3, 3)
+    p, rate = full(draw, rng, shape, dtype), full(draw, rng, shape[:-1], np.empty(0, dtype).real.dtype, 1)
+    w = np.broadcast_to(np.asarray([1, 2, 3], rate.dtype), rate.shape).copy()
+    if not smooth and draw(st.booleans()):
+        p, rate[...], w[..., 1] = p + np.swapaxes(p, -1, -2).conj(), 1, 3
+    return (p, rate, w), {}
 
 
 TALL = ((1, 1), (3, 3), (4, 2), (3, 1), (2, 0))

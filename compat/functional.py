@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat import engine, views
+from fgrad.compat import views
+from fgrad.compat.backward import grad
 from fgrad.compat.methods.table import FUNCTIONS
 from fgrad.compat.modes import enable_grad, mode
 from fgrad.compat.tensor import LEAF, Tensor, wrap
@@ -104,7 +105,7 @@ def _gradients(outputs, inputs, seeds=None, create_graph=False):
     pairs = [(o, s) for o, s in zip(outputs, seeds) if o is not None and views.requires_grad(o)]
     if not pairs:
         return (None,) * len(inputs)
-    return engine.grad(
+    return grad(
         [o for o, _ in pairs],
         inputs,
         [s for _, s in pairs],

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 
 from fgrad.compat import engine, views
+from fgrad.compat.backward import grad
 from fgrad.compat.modes import enable_grad, no_grad
 from fgrad.compat.tensor import Tensor, wrap
 
@@ -184,7 +185,7 @@ class _Check:
     def _pull(self, out, x, element, factor):
         seed = np.zeros(out._data.shape, out._data.dtype)
         seed.reshape(-1)[element] = factor
-        (g,) = engine.grad((out,), (x,), (wrap(seed),), retain_graph=True, allow_unused=True)
+        (g,) = grad((out,), (x,), (wrap(seed),), retain_graph=True, allow_unused=True)
         if g is None:
             return np.zeros(x._data.shape, x._data.dtype)
         if g._data.shape != x._data.shape:
@@ -248,7 +249,7 @@ class _Check:
         inputs = [x for _, x in self.checked]
         for out in outs:
             seed = wrap(np.random.default_rng(0).standard_normal((2, *out._data.shape)).astype(out._data.dtype))
-            engine.grad(out, inputs, seed, retain_graph=True, allow_unused=True, is_grads_batched=True)
+            grad(out, inputs, seed, retain_graph=True, allow_unused=True, is_grads_batched=True)
 
 
 def _shown(jacobian):
@@ -311,7 +312,7 @@ def gradgradcheck(
         made = func(*given)
         made = [o for o in ((made,) if isinstance(made, Tensor) else made) if isinstance(o, Tensor) and o.requires_grad]
         targets = [given[k] for k in wanted]
-        got = engine.grad(made, targets, args[count:], create_graph=True, allow_unused=True)
+        got = grad(made, targets, args[count:], create_graph=True, allow_unused=True)
         return tuple([g for g in got if g is not None])
 
     wanted = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]

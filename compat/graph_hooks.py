@@ -6,13 +6,13 @@ import contextlib
 
 import numpy as np
 
-from fgrad.compat import graph, hooks
+from fgrad.compat import graph
 from fgrad.compat.engine import passes as running
 from fgrad.compat.engine import queue_callback
 from fgrad.compat.hooks import PlaceHooks
 from fgrad.compat.modes import mode, no_grad
 from fgrad.compat.tape import Packed, place_of
-from fgrad.compat.tensor import Tensor, wrap
+from fgrad.compat.tensor import wrap
 from fgrad.extend import Tracer
 
 
@@ -120,9 +120,3 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return hook
 
     return _MultiHandle([t.register_hook(hook_of(k)) for k, t in enumerate(tensors)])
-
-
-__all__ = [
-    "Tensor", "disable_saved_tensors_hooks", "get_gradient_edge", "hooks", "register_multi_grad_hook", "save_on_cpu",
-    "saved_tensors_hooks",
-]  # fmt: skip

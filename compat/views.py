@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fgrad.compat.dtypes import category
 from fgrad.compat.modes import mode
 from fgrad.compat.tape import Node, apply, clock, node_class, place_of, recipe_for
-from fgrad.compat.tensor import LEAF, Tensor, wrap
+from fgrad.compat.tensor import LEAF, TYPE_NAMES, Tensor, wrap
 from fgrad.extend import TABLE, ArrayType, linear, state, sum_to, type_of
 
 PLAIN = None
@@ -293,7 +294,7 @@ def check_inplace(t, source_requires_grad=False):
     if view is not None:
         if view.origin is not PLAIN:
             raise _forbidden_origin(t, view)
-        if place is not None and view.base._node is LEAF:
+        if place is not None and (view.base._node is LEAF or view.base._node is None):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if isinstance(place, Tensor):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -402,8 +403,6 @@ def _saved_in_place(node, t, new):
 
 def check_castable(source, target):
     """Raise torch's error if a result of dtype `source` cannot be written into memory of dtype `target`."""
-    from fgrad.compat.dtypes import category
-
     if category(source) > category(target):
         raise RuntimeError(
             f"result type {_scalar_name(source)} can't be cast to the desired output type {_scalar_name(target)}"
@@ -411,10 +410,7 @@ def check_castable(source, target):
 
 
 def _scalar_name(d):
-    from fgrad.compat.tensor import TYPE_NAMES
-
-    name = TYPE_NAMES[d.name].removesuffix("Tensor")
-    return name
+    return TYPE_NAMES[d.name].removesuffix("Tensor")
 
 
 def check_overlap(t):
@@ -453,18 +449,3 @@ def detach_(t):
         )
     t._node = None
     return t
-
-
-__all__ = [
-    "Tensor",
-    "View",
-    "alias",
-    "as_view",
-    "check_inplace",
-    "detach_",
-    "rebase",
-    "requires_grad",
-    "shadow",
-    "view",
-    "write",
-]

@@ -1,14 +1,7 @@
 """`torch.autograd.function`."""
 
-from fgrad.compat.function import (
-    AutogradContext,
-    BackwardCFunction,
-    Function,
-    FunctionCtx,
-    InplaceFunction,
-    _ContextMethodMixin,
-    once_differentiable,
-)
+from fgrad.compat.context import AutogradContext, BackwardCFunction, FunctionCtx, _ContextMethodMixin
+from fgrad.compat.function import Function, InplaceFunction, once_differentiable
 
 __all__ = [
     "AutogradContext", "BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "_ContextMethodMixin",

@@ -1,11 +1,24 @@
 """The functions and methods of tensors, by family: one line each, composed from fgrad's primitives and functions."""
 
 from fgrad.compat.methods import pointwise  # noqa: I001  (families that others build on come first)
-from fgrad.compat.methods import reduce, shape, create, convert, linalg, index, gradients, random, numeric, protocols
+from fgrad.compat.methods import (
+    reduce,
+    shape,
+    arrange,
+    create,
+    convert,
+    linalg,
+    index,
+    gradients,
+    random,
+    numeric,
+    protocols,
+)
 from fgrad.compat.methods.table import FUNCTIONS
 
 __all__ = [
     "FUNCTIONS",
+    "arrange",
     "convert",
     "create",
     "gradients",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import OrderedDict
 
 import numpy as np
 
-from fgrad.compat import dtypes, engine, graph, hooks, views
+from fgrad.compat import graph, hooks, views
+from fgrad.compat.backward import backward as run_backward
 from fgrad.compat.methods.table import define
 from fgrad.compat.tape import place_of
-from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap
+from fgrad.compat.tensor import LEAF, Tensor, wrap
 
 # -------------------------------------------------------------------------------------------------- flags
 
@@ -168,7 +170,7 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
         >>> x.grad
         tensor(6.)
     """
-    engine.backward((self,), None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
+    run_backward((self,), None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
 Tensor.backward = backward
@@ -312,16 +314,10 @@ def deepcopy(self, memo):
     made._data = self._data.copy()
     made._node = self._node
     memo[id(self)] = made
-    made.__dict__.update(_copied(self.__dict__, memo))
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     if self._extras is not None and self._extras.grad is not None:
         made.extras.grad = deepcopy(self._extras.grad, memo)
     return made
-
-
-def _copied(x, memo):
-    import copy
-
-    return copy.deepcopy(x, memo)
 
 
 def _restore(cls, data, requires_grad, attributes, post_hooks):
@@ -348,6 +344,3 @@ def reduce_ex(self, protocol):
 Tensor.__deepcopy__ = deepcopy
 Tensor.__reduce_ex__ = reduce_ex
 Tensor.__copy__ = lambda self: _restore(type(self), self._data, self.requires_grad, dict(self.__dict__), None)
-
-
-__all__ = ["Storage", "dtypes", "type_name"]

@@ -7,8 +7,9 @@ import builtins
 import numpy as np
 
 from fgrad.compat import views
+from fgrad.compat.methods.reduce import known
 from fgrad.compat.methods.shape import index_view
-from fgrad.compat.methods.table import FUNCTIONS, composed, define, in_place, to
+from fgrad.compat.methods.table import FUNCTIONS, composed, define, in_place, promoted, to
 from fgrad.compat.tensor import Tensor, normal_dim, wrap
 from fgrad.extend import TABLE as P
 
@@ -214,12 +215,6 @@ def masked_select(input, mask):
     return np.broadcast_to(input, shape)[np.broadcast_to(known(mask), shape)]
 
 
-def known(x):
-    from fgrad.compat.methods.reduce import known as plain
-
-    return plain(x)
-
-
 def masked_scatter(input, mask, source):
     shape = np.broadcast_shapes(input.shape, mask.shape)
     where = np.flatnonzero(np.broadcast_to(known(mask), shape))
@@ -231,8 +226,6 @@ def masked_scatter(input, mask, source):
 def where(condition, input=None, other=None):
     if input is None:
         return FUNCTIONS["nonzero"](condition, as_tuple=True)
-    from fgrad.compat.methods.table import promoted
-
     a, b = promoted((input, other), "arithmetic")
     return _where(condition, a, b)
 

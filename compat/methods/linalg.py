@@ -8,8 +8,7 @@ from collections import namedtuple
 import numpy as np
 
 from fgrad.compat.methods.reduce import result_type, vector_norm
-from fgrad.compat.methods.reduce import sum as total
-from fgrad.compat.methods.table import FUNCTIONS, composed, define, promoted
+from fgrad.compat.methods.table import FUNCTIONS, composed, define
 from fgrad.compat.tape import apply
 from fgrad.compat.tensor import Tensor
 from fgrad.extend import TABLE as P
@@ -333,7 +332,4 @@ LINALG = types.SimpleNamespace(
     multi_dot=_multi_dot,
     matmul=matmul,
     cross=composed(lambda input, other, *, dim=-1: np.cross(input, other, axis=dim), "LinalgCrossBackward0"),
-    matrix_exp=None,
 )
-del LINALG.matrix_exp
-__all__ = ["LINALG", "promoted", "total"]

@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from fgrad.compat import dtypes
-from fgrad.compat.methods.reduce import mean, result_type
+from fgrad.compat.methods.reduce import mean
 from fgrad.compat.methods.reduce import sum as total
 from fgrad.compat.methods.table import FUNCTIONS, composed, define
 from fgrad.compat.tensor import Tensor, normal_dim, wrap
@@ -146,5 +146,3 @@ FFT = types.SimpleNamespace(
     fftfreq=lambda n, d=1.0: wrap(np.fft.fftfreq(n, d).astype(dtypes.default.real)),
     rfftfreq=lambda n, d=1.0: wrap(np.fft.rfftfreq(n, d).astype(dtypes.default.real)),
 )
-
-__all__ = ["FFT", "SPECIAL", "result_type"]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from fgrad.compat import dtypes
-from fgrad.compat.methods.table import FUNCTIONS, binary, composed, define, in_place, promoted, unary
-from fgrad.compat.tensor import Tensor
+from fgrad.compat.methods.table import FUNCTIONS, binary, composed, define, in_place, unary
+from fgrad.compat.tensor import Tensor, wrap
 from fgrad.compat.views import imag_view, real_view, view
 from fgrad.extend import TABLE as P
 
@@ -165,8 +165,6 @@ def pow(input, exponent):
 
 
 def _pow_of_number(base, exponent):
-    from fgrad.compat.tensor import wrap
-
     kind = dtypes.result_dtype([base, exponent._data])
     return _pow_two(wrap(np.asarray(base, kind)), exponent)
 
@@ -374,5 +372,3 @@ Tensor.__neg__ = FUNCTIONS["neg"]
 Tensor.__pos__ = FUNCTIONS["positive"]
 Tensor.__abs__ = FUNCTIONS["abs"]
 Tensor.__invert__ = FUNCTIONS["bitwise_not"]
-
-__all__ = ["promoted"]

@@ -7,8 +7,8 @@ from collections import namedtuple
 import numpy as np
 
 from fgrad.compat import dtypes
-from fgrad.compat.methods.table import composed, define
-from fgrad.compat.tensor import normal_dim
+from fgrad.compat.methods.table import FUNCTIONS, composed, define
+from fgrad.compat.tensor import Tensor, normal_dim
 from fgrad.extend import TABLE as P
 
 
@@ -294,8 +294,6 @@ def _extreme(name, whole, pairwise, find):
     )
 
     def fun(input, other=None, keepdim=False, *, dim=None):
-        from fgrad.compat.tensor import Tensor
-
         if isinstance(other, Tensor):
             return of_two(input, other)
         dim = other if dim is None else dim
@@ -312,8 +310,6 @@ def _first_extreme(find):
 
     return first
 
-
-from fgrad.compat.methods.table import FUNCTIONS  # noqa: E402
 
 _extreme("max", amax, lambda a, b: FUNCTIONS["maximum"](a, b), _first_extreme(np.argmax))
 _extreme("min", amin, lambda a, b: FUNCTIONS["minimum"](a, b), _first_extreme(np.argmin))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fgrad.compat.methods.random import source as _source
+from fgrad.compat.methods.reduce import known as _known
 from fgrad.compat.methods.reduce import log_softmax as _log_softmax_of
 from fgrad.compat.methods.reduce import mean as _mean
 from fgrad.compat.methods.reduce import softmax as _softmax_of
@@ -424,12 +425,6 @@ def _max_pool(dims):
         return P["take_along"](windows, first, axis=windows.ndim - 1).reshape(windows.shape[:-1])
 
     return composed(pool, f"MaxPool{dims}DWithIndicesBackward0")
-
-
-def _known(x):
-    from fgrad.compat.methods.reduce import known
-
-    return known(x)
 
 
 def _avg_pool(dims):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fgrad.compat.engine import backward
+from fgrad.compat.backward import backward
 from fgrad.compat.function import Function
 from fgrad.compat.methods.random import default_generator
 from fgrad.compat.modes import enable_grad, no_grad

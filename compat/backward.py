@@ -1,0 +1,256 @@
+"""Where a backward pass starts: `backward`, `grad`, and `grad_fn(g)`; their arguments, checked in torch's words."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from fgrad.compat.engine import Needed, Pass, accumulate, in_dtype_of, run_pass
+from fgrad.compat.graph import AccumulateGrad, GradientEdge, GraphNode
+from fgrad.compat.hooks import as_tensor
+from fgrad.compat.modes import mode
+from fgrad.compat.tape import apply, place_of
+from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap
+from fgrad.extend import TABLE, state
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Compute the sum of gradients of `tensors` with respect to the leaves of their graph, into `.grad`.
+
+    Args:
+        tensors: a tensor or a sequence of tensors, the roots.
+        grad_tensors: for each root the gradient to start from, of its shape; None for roots of one element.
+        retain_graph: keep what nodes saved, so that the graph may be walked again; by default as `create_graph`.
+        create_graph: record the pass, so that gradients can be differentiated.
+        grad_variables: deprecated name of `grad_tensors`.
+        inputs: leaves (or other tensors) that alone accumulate a gradient.
+
+    Raises:
+        RuntimeError: a root does not require grad, a gradient is missing or of the wrong shape, the graph was freed, or
+            a saved tensor was changed in place.
+
+    Example:
+        >>> import fgrad.compat as torch
+        >>> x = torch.tensor([1., 2.], requires_grad=True)
+        >>> torch.autograd.backward([(x * x).sum()])
+        >>> x.grad
+        tensor([2., 4.])
+    """
+    if grad_variables is not None:
+        warnings.warn("'grad_variables' is deprecated. Use 'grad_tensors' instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). Please only "
+                "use 'grad_tensors'."
+            )
+        grad_tensors = grad_variables
+    roots = start(sequence(tensors), grad_tensors, create_graph)
+    keep = create_graph if retain_graph is None else bool(retain_graph)
+    work = Pass(keep, bool(create_graph))
+    if inputs is not None:
+        inputs = sequence(inputs)
+        if not inputs:
+            raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+        places = [requested_place(t) for t in inputs]
+        work.captured = dict.fromkeys(places)
+        work.needed = Needed.toward([place for place, _ in roots], places)
+    run_pass(roots, work)
+    for t in inputs or ():
+        g = work.captured[place_of(t)]
+        if t._node is not LEAF and g is not None:
+            accumulate(t, g)
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """Compute and return the sum of gradients of `outputs` with respect to `inputs`; `.grad` is not touched.
+
+    Args:
+        outputs: a tensor or a sequence of tensors.
+        inputs: a tensor or a sequence of tensors; each gives one entry of the result.
+        grad_outputs: for each output the gradient to start from; None for outputs of one element.
+        retain_graph: keep what nodes saved; by default as `create_graph`.
+        create_graph: record the pass, so that the results can be differentiated.
+        only_inputs: False also accumulates into the other leaves.
+        allow_unused: give None for inputs that the outputs do not depend on, in place of an error.
+        is_grads_batched: `grad_outputs` have a batch dimension in front, and so will the results.
+        materialize_grads: give zeros in place of None.
+
+    Raises:
+        RuntimeError: as `backward`, or an input was not used in the graph.
+
+    Example:
+        >>> import fgrad.compat as torch
+        >>> x = torch.tensor([3.], requires_grad=True)
+        >>> torch.autograd.grad(x ** 2, x)
+        (tensor([6.]),)
+    """
+    inputs = sequence(inputs)
+    if allow_unused is False and materialize_grads:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if is_grads_batched:
+        return _grad_of_batch(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+        )
+    roots = start(sequence(outputs), grad_outputs, create_graph)
+    places = [requested_place(t) for t in inputs]
+    work = Pass(create_graph if retain_graph is None else bool(retain_graph), bool(create_graph))
+    work.captured = dict.fromkeys(places)
+    if only_inputs:
+        work.accumulate = False
+        work.needed = Needed.toward([place for place, _ in roots], places)
+    run_pass(roots, work)
+    return tuple(
+        [
+            _result(work.captured[place], t, k, allow_unused or materialize_grads, materialize_grads, create_graph)
+            for k, (place, t) in enumerate(zip(places, inputs))
+        ]
+    )
+
+
+def _result(g, t, k, allowed, materialize, create):
+    """Return one gradient as `grad` gives it."""
+    if g is None:
+        if not allowed:
+            raise RuntimeError(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                "if "
+                "this is the desired behavior."
+            )
+        return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None) if materialize else None
+    if isinstance(g, Tensor):
+        return g
+    # A copy: the gradient may be a saved value, or the very array that the caller started from.
+    return wrap(np.array(g if isinstance(t, GradientEdge) else in_dtype_of(t, g), order="C"))
+
+
+def _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize):
+    """Return the gradients for each gradient in a batch of them, stacked."""
+    batches = sequence(grad_outputs)
+    count = next(len(b) for b in batches if b is not None)
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            [None if b is None else b[i] for b in batches],
+            retain_graph or i + 1 < count or create_graph,
+            create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize,
+        )
+        for i in range(count)
+    ]
+    return tuple([None if column[0] is None else stack(column) for column in zip(*rows)])
+
+
+def stack(tensors):
+    """Return tensors of one shape along a new first dimension, recorded."""
+    first = TABLE["concatenate"]
+    rows = [t.unsqueeze(0) for t in tensors]
+    return apply(first, rows, {"axis": 0}, state.interpreter)
+
+
+def sequence(x):
+    """Return one tensor, an edge or a sequence of them as a tuple."""
+    if isinstance(x, (Tensor, GradientEdge)):
+        return (x,)
+    return tuple(x)
+
+
+def requested_place(t):
+    """Return the place whose gradient an entry of `inputs` asks for; RuntimeError if it requires no grad."""
+    if isinstance(t, GradientEdge):
+        return place_of_edge(t)
+    place = place_of(t)
+    if place is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return place
+
+
+def start(roots, gradients, create):
+    """Return pairs of a root's place and the gradient to start from, checked in torch's words."""
+    if gradients is None or isinstance(gradients, Tensor):
+        gradients = (gradients,) * (len(roots) if gradients is None else 1)
+    gradients = tuple(gradients)
+    if len(gradients) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(gradients)} gradients")
+    pairs = []
+    for k, (root, g) in enumerate(zip(roots, gradients)):
+        place = place_of_edge(root) if isinstance(root, GradientEdge) else place_of(root)
+        if place is None:
+            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
+        g = _implicit(root) if g is None else _explicit(root, g, k)
+        pairs.append((place, g if create else g._data))
+    return pairs
+
+
+def place_of_edge(gradient_edge):
+    """Return the place that an edge names."""
+    node, index = gradient_edge
+    if isinstance(node, AccumulateGrad):
+        return node.variable
+    return node.place(index)
+
+
+def _implicit(root):
+    """Return the gradient 1 of a root of one element."""
+    if root._data.size != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if root._data.dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {type_name(root)}")
+    return wrap(np.ones(root._data.shape, root._data.dtype))
+
+
+def _explicit(root, g, k):
+    """Return a gradient given by the caller, checked against its root."""
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if isinstance(root, GradientEdge):
+        return g
+    if g.shape != root.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of {root.shape}."
+        )
+    if (g._data.dtype.kind == "c") != (root._data.dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of {root.dtype}."
+        )
+    return g if g._data.dtype == root._data.dtype else g.to(root.dtype)
+
+
+def call_node(node, *grads):
+    """Run one node on gradients of its outputs and return those of its inputs: what `grad_fn(g)` does.
+
+    Raises:
+        TypeError: the number of gradients is not that of the outputs.
+    """
+    width = getattr(node, "_width", 1) if node._plan is None or node._plan.prim.multiple else 1
+    if len(grads) != width:
+        raise TypeError(f"expected {width} arguments, got {len(grads)} instead")
+    composed = node._more is not None and node._more.sources is not None
+    operands = node._more.sources if composed else node._sources()
+    sources = [place for place in operands if place is not None]
+    work = Pass(True, mode.enabled, accumulate=False)
+    work.captured = dict.fromkeys(sources)
+    work.needed = Needed.toward([node], sources)
+    work.needed.interior -= set(sources)
+    given = [None if g is None else g if work.create else g._data for g in grads]
+    run_pass([(node, given if width > 1 else given[0])], work)
+    pulled = tuple([None if place is None else as_tensor(work.captured[place]) for place in operands])
+    return pulled[0] if len(pulled) == 1 else pulled
+
+
+GraphNode.__call__ = call_node

@@ -111,7 +111,7 @@ def _plain(function: str, name: str, x: Any) -> Any:
     if isinstance(x, Tracer):
         raise TypeError(
             f"{function}: {name} is traced, and SciPy's solvers take plain arrays; call {function} outside of "
-            "transforms (fgrad.lax.custom_root differentiates through a solution)"
+            "transforms (a rule by fgrad.custom_jvp gives the derivatives of a solution)"
         )
     x = np.asarray(x)
     if x.dtype.kind not in "iuf":

@@ -217,7 +217,7 @@ def test_wrong_starts():
         minimize(lambda x: 0.0, np.array([True]))
     with pytest.raises(ValueError, match="root: x0 has no elements"):
         root(lambda x: x, {})
-    with pytest.raises(TypeError, match="minimize: x0 is traced.*custom_root"):
+    with pytest.raises(TypeError, match="minimize: x0 is traced.*custom_jvp"):
         fgrad.grad(lambda x: minimize(lambda y: (y - x) ** 2, x).x)(1.0)
 
 

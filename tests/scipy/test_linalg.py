@@ -1,0 +1,95 @@
+"""`fgrad.scipy.linalg`: values against SciPy's, derivatives against finite differences, under vmap and jit."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import fgrad
+from fgrad.scipy import linalg
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((3, 3)) + 2 * np.eye(3)
+C = A + 1j * RNG.standard_normal((3, 3))
+B = RNG.standard_normal((3, 2))
+POSITIVE = {x.dtype.kind: x @ x.conj().T + np.eye(3) for x in (A, C)}
+
+CASES = {
+    "solve": (lambda a, b: linalg.solve(a, b), scipy.linalg.solve, (A, B)),
+    "solve of a vector": (lambda a, b: linalg.solve(a, b), scipy.linalg.solve, (A, B[:, 0])),
+    "inv": (linalg.inv, scipy.linalg.inv, (A,)),
+    "det": (linalg.det, scipy.linalg.det, (A,)),
+    "expm": (linalg.expm, scipy.linalg.expm, (A,)),
+    "expm_frechet": (linalg.expm_frechet, scipy.linalg.expm_frechet, (A, A.T)),
+    "lu": (linalg.lu, scipy.linalg.lu, (A,)),
+    "lu, wide": (linalg.lu, scipy.linalg.lu, (A[:2],)),
+    "lu, permuted": (lambda a: linalg.lu(a, True), lambda a: scipy.linalg.lu(a, True), (A[:, :2],)),
+    "block_diag": (linalg.block_diag, scipy.linalg.block_diag, (A, B, B[:, 0])),
+    "toeplitz": (linalg.toeplitz, scipy.linalg.toeplitz, (A[0], B[:, 0])),
+    "toeplitz of one": (linalg.toeplitz, scipy.linalg.toeplitz, (C[0],)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions(name):
+    ours, scipys, args = CASES[name]
+    check(ours, scipys, args)
+
+
+def check(ours, scipys, args, order=2):
+    """Hold a function against SciPy's: its values, also batched and compiled, and its derivatives."""
+    want = scipys(*args)
+    close(ours(*args), want)
+    close(fgrad.jit(ours)(*args), want)
+    mapped = fgrad.vmap(ours)(*[np.stack([x, x]) for x in args])
+    close(fgrad.tree.map(lambda x: x[1], mapped), want)
+    fgrad.check_grads(ours, args, order, atol=1e-5, rtol=1e-5)
+
+
+def close(got, want):
+    for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("x", [A, C], ids=["real", "complex"])
+@pytest.mark.parametrize("trans", [0, "T", 2])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_solve_triangular(x, trans, lower, unit):
+    options = {"trans": trans, "lower": lower, "unit_diagonal": unit}
+    check(
+        lambda a, b: linalg.solve_triangular(a, b, **options),
+        lambda a, b: scipy.linalg.solve_triangular(a, b, **options),
+        (x, B.astype(x.dtype)),
+        order=1,
+    )
+
+
+@pytest.mark.parametrize("kind", ["f", "c"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky_and_what_it_solves(kind, lower):
+    x, b = POSITIVE[kind], B.astype(POSITIVE[kind].dtype)
+    close(linalg.cholesky(x, lower), scipy.linalg.cholesky(x, lower))
+    fgrad.check_grads(lambda x: linalg.cholesky(x, lower), (x,), 2)
+    check(lambda x, b: linalg.cho_solve(linalg.cho_factor(x, lower), b), scipy.linalg.solve, (x, b))
+    close(linalg.solve(x, b[:, 0], assume_a="pos"), scipy.linalg.solve(x, b[:, 0]))
+
+
+def test_leading_axes_broadcast():
+    stack = np.stack([A, 2 * A])
+    close(linalg.solve(stack, B), np.stack([scipy.linalg.solve(A, B), scipy.linalg.solve(2 * A, B)]))
+    close(linalg.solve(A, np.stack([B, B])), np.stack([scipy.linalg.solve(A, B)] * 2))
+    assert linalg.solve(A.astype(np.float32), B.astype(np.float32)).dtype == np.float32
+    assert linalg.inv([[2, 0], [0, 1]]).dtype == np.float64
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"solve: a must be square and fit b, got shapes \(3, 2\) and \(3,\)"):
+        linalg.solve(B, B[:, 0])
+    with pytest.raises(ValueError, match="trans must be"):
+        linalg.solve_triangular(A, B, "X")
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.cholesky(-np.eye(2))
+    with pytest.raises(ValueError, match="argument 1 has shape"):
+        linalg.block_diag(A, A[None])
+    with pytest.raises(ValueError, match="vectors"):
+        linalg.toeplitz(A)

@@ -79,7 +79,7 @@ def elementwise(g: Any, eq: Equation) -> bool:
     if v.type.weak:
         return False
     ufunc, inputs = _cheaper(ufunc, eq)
-    operands = [operand(g, a, eq) for a in inputs]
+    operands = [_full_bound(g, a, eq) or operand(g, a, eq) for a in inputs]
     name = g.constant(ufunc)
     if g.is_returned(v):
         call = f"{name}({', '.join(operands)})"
@@ -98,6 +98,24 @@ def _cheaper(ufunc: Any, eq: Equation) -> tuple[Any, list[Atom]]:
     if ufunc is np.power and isinstance(eq.inputs[1], Literal) and eq.inputs[1].value == 2:
         return np.square, eq.inputs[:1]
     return ufunc, eq.inputs
+
+
+def _full_bound(g: Any, a: Atom, eq: Equation) -> str | None:
+    """Return an array for a number that bounds a maximum or minimum: NumPy compares arrays three times as fast."""
+    if eq.prim.name not in ("max", "min") or not isinstance(a, Literal):
+        return None
+    kind = eq.outputs[0].type
+    if not _WORTH_AN_ARRAY[0] <= kind.size <= _WORTH_AN_ARRAY[1]:
+        return None
+    return g.constant(_full(kind.shape, repr(a.value), kind.dtype))  # type: ignore[no-any-return]
+
+
+_WORTH_AN_ARRAY = (1024, 32768)
+
+
+@functools.lru_cache(maxsize=64)
+def _full(shape: tuple[int, ...], text: str, dtype: Any) -> np.ndarray[Any, Any]:
+    return np.full(shape, float(text), dtype)
 
 
 def select(g: Any, eq: Equation) -> bool:

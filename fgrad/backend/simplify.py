@@ -192,36 +192,90 @@ def _same(a: Atom, eq: Equation) -> bool:
     return a.type == eq.outputs[0].type
 
 
-def _neutral(value: Any, positions: Sequence[int]) -> Callable[[_Rewriter, Equation], Atom | None]:
+def _neutral(value: Any, positions: Sequence[int]) -> Callable[[_Rewriter, Equation], Atom | Equation | None]:
     """Return a rule: if the operand at one of `positions` is `value` everywhere, the result is the other operand."""
 
     def rule(r: _Rewriter, eq: Equation) -> Atom | None:
         for i in positions:
             number = r.value(eq.inputs[i])
-            if number is not None and number == value and _same(eq.inputs[1 - i], eq):
-                return eq.inputs[1 - i]
+            other = eq.inputs[1 - i]
+            if number is None or number != value or other.type.dtype != eq.outputs[0].type.dtype:
+                continue
+            if _same(other, eq):
+                return other
+            if not other.type.weak and other.type.size == eq.outputs[0].type.size:  # but for axes of size 1
+                return Equation(TABLE["reshape"], [other], {"shape": eq.outputs[0].type.shape}, eq.outputs, eq.source)
         return None
 
     return rule
 
 
 def _mul(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
-    found = _neutral(1, (0, 1))(r, eq)
+    found = _neutral(1, (0, 1))(r, eq) or _scaled(r, eq)
     if found is None and r.fast_math and any(r.value(a) == 0 for a in eq.inputs if r.value(a) is not None):
         return r.constant(0, eq.outputs[0].type)
     return found if found is not None else _scalar_operand(r, eq)
 
 
 def _add(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    x, y = eq.inputs
     found = _neutral(0, (0, 1))(r, eq) if r.fast_math else None  # -0.0 + 0 is 0.0
+    if found is None and _real(eq):
+        for kept, negated in ((x, _negated(r, y)), (y, _negated(r, x))):
+            if negated is not None:
+                return _rewritten(r, "sub", [kept, negated], eq)
     return found if found is not None else _scalar_operand(r, eq)
 
 
 def _sub(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
-    number = r.value(eq.inputs[1])
-    if number is not None and number == 0 and not np.signbit(number) and _same(eq.inputs[0], eq):
-        return eq.inputs[0]
-    return _scalar_operand(r, eq)
+    x, y = eq.inputs
+    number = r.value(y)
+    if number is not None and number == 0 and not np.signbit(number) and _same(x, eq):
+        return x
+    negated = _negated(r, y) if _real(eq) else None
+    return _scalar_operand(r, eq) if negated is None else _rewritten(r, "add", [x, negated], eq)
+
+
+def _rewritten(r: _Rewriter, name: str, inputs: list[Atom], eq: Equation) -> Atom | Equation:
+    """Return the equation of another primitive in place of `eq`, simplified in its turn."""
+    new = Equation(TABLE[name], inputs, {}, eq.outputs, eq.source)
+    return _RULES[name](r, new) or new
+
+
+def _negated(r: _Rewriter, a: Atom) -> Atom | None:
+    """Return x if `a` is -x."""
+    eq = r.maker(a, "neg")
+    return eq.inputs[0] if eq is not None and eq.inputs[0].type == a.type else None
+
+
+def _factor(r: _Rewriter, a: Atom) -> tuple[Any, Atom] | None:
+    """Return (c, x) if `a` is c * x, or x + x, for a number c and an x of the same real type."""
+    double = r.maker(a, "add")
+    if double is not None and double.inputs[0] is double.inputs[1] and double.inputs[0].type == a.type and _is_f(a):
+        return 2.0, double.inputs[0]
+    eq = r.maker(a, "mul")
+    if eq is None or not _is_f(a):
+        return None
+    for c, x in (eq.inputs, eq.inputs[::-1]):
+        number = r.value(c)
+        if number is not None and x.type == a.type:
+            return number, x
+    return None
+
+
+def _scaled(r: _Rewriter, eq: Equation) -> Equation | None:
+    """Write c * (d * x) as (c * d) * x where that rounds alike: one of the two is a power of 2, and neither shrinks."""
+    for c, a in (eq.inputs, eq.inputs[::-1]):
+        number, inner = r.value(c), _factor(r, a)
+        if number is None or inner is None or a.type != eq.outputs[0].type:
+            continue
+        d, x = inner
+        exact = abs(np.frexp(number)[0]) == 0.5 or abs(np.frexp(d)[0]) == 0.5
+        most = float(np.finfo(a.type.dtype).max)
+        if exact and min(abs(number), abs(d)) >= 1 and abs(float(number) * float(d)) <= most:
+            product = r.constant(number * d, ArrayType((), a.type.dtype))
+            return Equation(eq.prim, [product, x], eq.params, eq.outputs, eq.source)
+    return None
 
 
 def _div(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
@@ -248,9 +302,16 @@ def _scalar_operand(r: _Rewriter, eq: Equation) -> Equation | None:
     return Equation(eq.prim, inputs, eq.params, eq.outputs, eq.source)
 
 
-def _neg(r: _Rewriter, eq: Equation) -> Atom | None:
-    inner = r.maker(eq.inputs[0], "neg")
-    return inner.inputs[0] if inner is not None and _same(inner.inputs[0], eq) else None
+def _neg(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    x = eq.inputs[0]
+    negated = _negated(r, x)
+    if negated is not None and _same(negated, eq):
+        return negated
+    factor = _factor(r, x)
+    if factor is None:
+        return None
+    number = r.constant(-factor[0], ArrayType((), x.type.dtype))
+    return Equation(TABLE["mul"], [number, factor[1]], {}, eq.outputs, eq.source)
 
 
 def _same_type(r: _Rewriter, eq: Equation) -> Atom | None:
@@ -286,8 +347,8 @@ def _pow(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
     x, exponent = eq.inputs[0], r.value(eq.inputs[1])
     if exponent is None or x.type != eq.outputs[0].type or x.type.weak or x.type.dtype.kind not in "fc":
         return _scalar_operand(r, eq)
-    if exponent == 1:
-        return x
+    if exponent in (0, 1):
+        return x if exponent else r.constant(1, x.type)
     if exponent == 2:
         return Equation(TABLE["square"], [x], {}, eq.outputs, eq.source)
     if exponent in (3, 4, 5, 6):

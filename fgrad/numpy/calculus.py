@@ -7,7 +7,9 @@ import operator
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, known, one_axis, operand, promoted
+from fgrad.numpy import linalg
+from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, known, one_axis, operand, promoted, refuse
+from fgrad.numpy.indexing import unknown_mask
 from fgrad.numpy.shaping import take_axis
 from fgrad.numpy.sorting import searchsorted
 from fgrad.ops import contract as c
@@ -17,7 +19,7 @@ from fgrad.ops import special as sp
 
 __all__ = """
     apply_along_axis apply_over_axes convolve correlate diff ediff1d gradient interp poly polyadd polyder polydiv
-    polyint polymul polysub polyval sinc trapezoid unwrap
+    polyfit polyint polymul polysub polyval roots sinc trapezoid unwrap
 """.split()
 
 # -------------------------------------------------------------------------------------- differences, integrals
@@ -322,6 +324,55 @@ def poly(seq_of_zeros):
     for k in range(zeros.size):
         out = convolve(out, s.concatenate(np.ones(1, zeros.dtype), -zeros[k : k + 1], axis=0))
     return out
+
+
+@counterpart(np.polyfit)
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """Fit a polynomial of degree `deg` to samples by least squares; return coefficients, highest power first.
+
+    Args:
+        x: vector of coordinates.
+        y: vector of samples, or a matrix with a set of them in each column.
+        deg: the degree.
+        rcond: singular values smaller than this, relative to the greatest, are left out.
+        w: vector of weights of the residuals.
+        full, cov: refused on traced values.
+
+    Raises:
+        TypeError: x is no vector, or y does not go with it.
+    """
+    refuse("polyfit", full=full or None, cov=cov or None)
+    x, y = inexact(as_array(x)), inexact(as_array(y))
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise TypeError("expected a vector x and as many samples y")
+    powers = e.pow(s.reshape(x, shape=(x.size, 1)), np.arange(operator.index(deg), -1, -1))
+    if w is not None:
+        weights = as_array(w)
+        powers = e.mul(powers, s.reshape(weights, shape=(weights.size, 1)))
+        y = e.mul(y, s.reshape(weights, shape=(weights.size, *(1,) * (y.ndim - 1))))
+    scale = e.sqrt(e.square(powers).sum(axis=0))
+    rcond = x.size * np.finfo(x.dtype).eps if rcond is None else rcond
+    found = linalg.lstsq(e.div(powers, scale), y, rcond)[0]
+    return e.div(found.T, scale).T
+
+
+@counterpart(np.roots)
+def roots(p):
+    """Return the zeros of a polynomial, complex and in no certain order; which coefficients are 0 must be known."""
+    p = as_array(p)
+    value = known(p)
+    if value is None:
+        raise unknown_mask("roots", p)
+    nonzero = np.flatnonzero(value)
+    if not len(nonzero):
+        return np.zeros(0)
+    first, last = int(nonzero[0]), int(nonzero[-1])
+    p = inexact(p[first : last + 1])
+    if p.size < 2:
+        return np.zeros(len(value) - 1 - last, p.dtype)
+    companion = s.concatenate(s.reshape(-p[1:] / p[0], shape=(1, p.size - 1)), np.eye(p.size - 2, p.size - 1), axis=0)
+    found = linalg.eigvals(companion)
+    return s.concatenate(found, np.zeros(len(value) - 1 - last, found.dtype), axis=0)
 
 
 @counterpart(np.polydiv)

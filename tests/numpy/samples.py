@@ -579,6 +579,7 @@ CALCULUS = {
     "polyval": [call(V, M), call(V, S), rough(I1, [1, 2]), call([1.0, 2.0], V)],
     **{name: [call(V, W[:2]), rough(I1, [1, 2])] for name in ("polyadd", "polysub", "polymul")},
     "poly": [call(V), rough(I1)],
+    "polyfit": [call(UP, V, 2), call(UP, A34.T, 1), call(UP, V, 1, w=UP)],
     "polydiv": [call(W, V[:2]), call(V[:1], W)],
     "polyder": [call(V), call(V, 2), rough(I1)],
     "polyint": [call(V), call(V, 2, [1.0, 2.0]), rough(I1)],

@@ -31,7 +31,6 @@ REFUSED = {
     "ufunc.at": (lambda x: np.add.at(x, 0, 1.0), "add.at"),
     "reduceat": (lambda x: np.add.reduceat(x, [0, 1]), "add.reduceat"),
     "no counterpart": (lambda x: np.busday_count(x, x), "busday_count"),
-    "roots": (lambda x: np.roots(x), "roots"),
 }
 
 
@@ -233,3 +232,14 @@ def test_joining_by_index():
     assert fnp.r_[1:3, 0].tolist() == [1, 2, 0]
     with pytest.raises(TypeError, match="directives"):
         fgrad.jit(lambda x: fnp.r_["r", x])(x)
+
+
+def test_roots():
+    for p in ([1.0, -6.0, 11.0, -6.0], [0.0, 2.0, -3.0, 0.0], [1.0, 0.0, 4.0], [3.0], [0.0, 0.0]):
+        found = []
+        fgrad.vjp(lambda p, found=found: found.append(fnp.roots(p)), np.array(p))
+        got = found[0].concrete() if isinstance(found[0], fgrad.core.Tracer) else found[0]
+        np.testing.assert_allclose(np.sort_complex(got), np.sort_complex(np.roots(p)), atol=1e-12)
+    fgrad.check_grads(lambda p: np.sum(np.abs(fnp.roots(p)) ** 3), (np.array([1.0, -6.0, 11.0, -5.0]),), 2, rtol=1e-4)
+    with pytest.raises(fgrad.errors.NonConcreteBooleanIndexError):
+        fgrad.jit(fnp.roots)(np.array([1.0, 2.0]))

@@ -15,6 +15,7 @@ from tests.numpy.laws import Call, assert_same, outputs
 EXEMPT = {
     "at": "in test_at.py",
     **dict.fromkeys("fill_diagonal put put_along_axis place copyto putmask".split(), "they write; in test_writing.py"),
+    "roots": "always complex on traced values; in test_options.py",
     "from_dlpack": "takes another library's array; in test_creation.py",
     **dict.fromkeys(("shares_memory", "may_share_memory"), "traced values have no memory; in test_creation.py"),
     "fromfile": "reads a file; in test_creation.py",

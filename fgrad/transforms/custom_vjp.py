@@ -117,7 +117,7 @@ class _VJPCall(CustomCall):
         if not isinstance(pulled, (tuple, list)):
             raise TypeError(f"the backward function of {self.name} must return a tuple or list, got {pulled!r}")
         if len(pulled) != self.in_tree.num_children:
-            raise ValueError(
+            raise TypeError(
                 f"the backward function of {self.name} must return a cotangent for each of "
                 f"{self.in_tree.num_children} arguments, got {len(pulled)}"
             )

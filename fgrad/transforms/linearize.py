@@ -598,6 +598,7 @@ def grad(
         >>> fgrad.grad(lambda x: np.tanh(x).sum())(np.array([0., 1.]))
         array([1.        , 0.41997434])
     """
+    check_callable("grad", fun)
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun, updated=())
@@ -609,12 +610,14 @@ def grad(
 
 
 def positions(argnums: int | Sequence[int], count: int) -> Sequence[int]:
-    """Return `argnums` as positions from the start; TypeError or ValueError if they do not fit."""
+    """Return `argnums` as positions from the start; TypeError if arguments are missing, ValueError if it is too low."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     out = []
     for n in numbers:
+        if not isinstance(n, int):
+            raise TypeError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
         if not -count <= n < count:
-            raise ValueError(
+            raise (TypeError if n > 0 else ValueError)(
                 f"argnums={argnums} asks for argument {n}, but the function was called with {count} positional"
             )
         out.append(n % count)

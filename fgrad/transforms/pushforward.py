@@ -60,12 +60,15 @@ class LinearFunction:
 
 
 def check_tangent(t: Any, kind: ArrayType, name: str) -> Any:
-    """Return tangent `t` of a primal of type `kind` as an array, None for float0; TypeError if the types differ."""
+    """Return tangent `t` of a primal of type `kind` as an array, None for float0.
+
+    Raises TypeError if the dtypes differ, ValueError if the shapes do.
+    """
     t = as_operand(t, name)
     given = type_of(t)
     want = kind.dtype if kind.dtype.kind in "fcV" else float0
     if given.shape != kind.shape or (not given.weak and given.dtype != want) or (given.weak and want == float0):
-        raise TypeError(
+        raise (TypeError if given.shape == kind.shape else ValueError)(
             f"primal and tangent types must match: {name} has type {given}, but its primal has type {kind}"
             + (" and wants a tangent of dtype float0" if want == float0 else "")
         )

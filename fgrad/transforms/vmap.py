@@ -14,6 +14,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, type_of
+from fgrad.kinds import parameters_of
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
 
@@ -189,7 +190,7 @@ def vmap(
         axes += [0] * (len(leaves) - len(axes))
         leaves = [as_operand(x, "an argument of the function given to vmap") for x in leaves]
         axes = [_axis(x, axis, k) for k, (x, axis) in enumerate(zip(leaves, axes, strict=True))]
-        size = _mapped_size(leaves, axes, (args, kwargs), axis_size)
+        size = _mapped_size(fun, leaves, axes, (args, kwargs), axis_size)
         interpreter = Batch(label, size, axis_name)
         inputs = [x if a is None else BatchTracer(interpreter, x, a) for x, a in zip(leaves, axes, strict=True)]
         full, named = tree.unflatten(treedef, inputs)
@@ -222,7 +223,9 @@ def _axis(x: Any, axis: Any, k: int) -> int | None:
     return int(axis) % ndim
 
 
-def _mapped_size(leaves: Sequence[Any], axes: Sequence[int | None], args: Any, given: int | None) -> int:
+def _mapped_size(
+    fun: Callable[..., Any], leaves: Sequence[Any], axes: Sequence[int | None], args: Any, given: int | None
+) -> int:
     """Return the size of the mapped axis; ValueError lists the sizes if they differ."""
     sizes = {x.shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None}
     if given is not None:
@@ -233,15 +236,27 @@ def _mapped_size(leaves: Sequence[Any], axes: Sequence[int | None], args: Any, g
         )
     if len(sizes) == 1:
         return sizes.pop()  # type: ignore[no-any-return]
-    paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(args)]
     lines = [
-        f"  axis {a} of {path or 'argument'} of type {type_of(x)} has size {x.shape[a]}"
-        for x, a, path in zip(leaves, axes, paths, strict=True)
+        f"  axis {a} of argument {name} of type {type_of(x)} has size {x.shape[a]}"
+        for x, a, name in zip(leaves, axes, _argument_names(fun, args), strict=True)
         if a is not None
     ]
     if given is not None:
         lines.append(f"  axis_size is {given}")
     raise ValueError("vmap got inconsistent sizes for array axes to be mapped:\n" + "\n".join(lines))
+
+
+def _argument_names(fun: Callable[..., Any], args: Any) -> list[str]:
+    """Return for each leaf of `(args, kwargs)` the name of its argument, and where it lies in it."""
+    try:
+        names = parameters_of(fun)[0]
+    except (TypeError, ValueError):  # some functions in C say nothing of their parameters
+        names = ()
+    out = []
+    for (by_name, key, *rest), _ in tree.leaves_with_path(args):
+        name = key.key if by_name.idx else names[key.idx] if key.idx < len(names) else key.idx
+        out.append(f"{name}{tree.keystr(tuple(rest))}")
+    return out
 
 
 def _place(interpreter: Batch, x: Any, target: Any) -> Any:

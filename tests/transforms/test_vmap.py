@@ -26,8 +26,12 @@ def test_prefixes_keywords_and_sizes():
 
 
 def test_errors_name_axes_and_paths():
-    with pytest.raises(ValueError, match=r"(?s)inconsistent sizes.*axis 0 of.*size 2.*size 3"):
-        fgrad.vmap(lambda x, y: x)(X, X.T)
+    with pytest.raises(
+        ValueError, match=r"(?s)inconsistent sizes.*0 of argument x of.*size 2.*argument y\['a'\].*size 3"
+    ):
+        fgrad.vmap(lambda x, y: x)(X, {"a": X.T})
+    with pytest.raises(ValueError, match=r"(?s)argument 1 of type.*argument k of type"):
+        fgrad.vmap(lambda *xs, k: xs)(X, X, k=X.T)
     with pytest.raises(ValueError, match="at least one mapped argument"):
         fgrad.vmap(lambda x: x, None)(X)
     with pytest.raises(ValueError, match="one entry per positional argument"):

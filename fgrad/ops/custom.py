@@ -1,7 +1,7 @@
 """Primitives that carry a function with the user's own derivative. See `fgrad.transforms.custom`.
 
 The functions in parameters take and give flat lists of arrays: `fun(*xs) -> outs`, `rule(*xs, *ts) -> outs + tangents`,
-`fwd(*xs) -> (outs, residuals)`, `bwd(residuals, cts) -> cts of xs`. The first `consts` of the xs are closed-over values.
+`fwd(*xs) -> (outs, residuals)`, `bwd(residuals, cts) -> cts of xs`. The first `consts` of the xs are closed over.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops import shape as s
 from fgrad.scipy.installed import scipys
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev
-from fgrad.transforms.linearize import value_and_grad
+from fgrad.transforms.linearize import value_and_grad, vjp
+from fgrad.transforms.pushforward import linearize
 
 __all__ = ["least_squares", "minimize", "root"]
 
@@ -154,6 +155,26 @@ def _jacobian(fun: Function) -> Function:
         return modes[short[0]](vector, *args, **kwargs)
 
     return matrix
+
+
+def _operator(fun: Function) -> Function:
+    """Return the Jacobian of a function of vectors as SciPy's LinearOperator: by products, never formed."""
+    kind = scipys("sparse.linalg", "LinearOperator").LinearOperator
+
+    def operator(vector: Any, *args: Any, **kwargs: Any) -> Any:
+        def bound(v: Any) -> Any:
+            return fun(v, *args, **kwargs)
+
+        value, push = linearize(bound, vector)
+        pull = vjp(bound, vector)[1]
+        return kind(
+            (value.size, vector.size),
+            matvec=lambda t: push(np.ravel(t)),
+            rmatvec=lambda ct: pull(np.ravel(ct))[0],
+            dtype=np.float64,
+        )
+
+    return operator
 
 
 def _constraint(layout: _Layout, constraint: Any, curved: bool) -> Any:
@@ -317,7 +338,8 @@ def least_squares(
             `scipy.optimize.Bounds` of the flat vector.
         method: "trf", "dogbox" or "lm".
         args, kwargs: further arguments of `fun`.
-        options: all others of SciPy's: `loss`, `f_scale`, `x_scale`, `ftol`, `max_nfev`, ….
+        options: all others of SciPy's: `loss`, `f_scale`, `x_scale`, `ftol`, `max_nfev`, …. With `tr_solver="lsmr"`
+            the Jacobian is never formed: SciPy gets products with it and with its transpose.
 
     Returns:
         SciPy's `OptimizeResult`; `x` is a tree in the dtypes of `x0`, other attributes are over the flat vector.
@@ -344,10 +366,11 @@ def least_squares(
         options["bounds"] = layout.bounds(bounds)
     if "callback" in options:
         options["callback"] = layout.callback(options["callback"])
+    jacobian = _operator if options.get("tr_solver") == "lsmr" else _jacobian
     found = scipys("optimize", "least_squares").least_squares(
         vectors,
         layout.start,
-        _jacobian(vectors),
+        jacobian(vectors),
         method=method,
         args=args,
         kwargs=kwargs or {},

@@ -75,7 +75,7 @@ gammainc = _function(
     "gammainc",
     "a x",
     v.gammainc,
-    "Return the regularised lower incomplete gamma function, by SciPy.\n\n    Its derivative by `a` is refused.",
+    "Return the regularised lower incomplete gamma function, by SciPy.\n\n    Its second derivative by `a` is refused.",
     "gammainc(2, 1)",
     "0.2642",
 )
@@ -83,7 +83,7 @@ gammaincc = _function(
     "gammaincc",
     "a x",
     v.gammaincc,
-    "Return 1 - gammainc(a, x) without cancellation, by SciPy.\n\n    Its derivative by `a` is refused.",
+    "Return 1 - gammainc(a, x) without cancellation, by SciPy.\n\n    Its second derivative by `a` is refused.",
     "gammaincc(2, 1)",
     "0.7358",
 )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse.linalg
 
 import fgrad
 import fgrad.numpy as fnp
@@ -205,6 +206,18 @@ def test_least_squares_with_bounds_and_losses():
         loss="soft_l1",
     )
     np.testing.assert_allclose([found.x["a"], *found.x["b"]], [1, -1, -1], atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["trf", "dogbox"])
+def test_large_problems_never_form_the_jacobian(method):
+    n = 2000
+
+    def residuals(p):
+        return {"data": 3 * p["x"] + p["x"] ** 3 - 4, "smooth": p["x"][1:] - p["x"][:-1]}
+
+    found = least_squares(residuals, {"x": np.linspace(0, 0.5, n)}, method=method, tr_solver="lsmr")
+    assert found.success and isinstance(found.jac, scipy.sparse.linalg.LinearOperator)
+    np.testing.assert_allclose(found.x["x"], 1, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------ errors

@@ -67,11 +67,24 @@ def test_derivatives_by_the_last_argument(name):
     fgrad.check_grads(lambda x: getattr(special, name)(*held, x), (x,), 2)
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", sorted({*HELD} - {"gammainc", "gammaincc"}))
 def test_other_derivatives_are_refused(name):
     f, args = getattr(special, name), HELD[name]
     with pytest.raises(NotImplementedError, match="has no derivative in closed form by"):
         fgrad.grad(lambda x: f(x, *args[1:]).sum())(args[0])
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_by_its_parameter(name):
+    f = getattr(special, name)
+    a, x = np.meshgrid([0.05, 0.7, 3.0, 20.0, 300.0], [0.01, 0.8, 4.0, 25.0, 290.0, 2000.0])
+    fgrad.check_grads(f, (a, x), 1, rtol=1e-5)
+    slope = fgrad.grad(lambda a, x: f(a, x).sum())
+    fgrad.check_grads(lambda x: slope(a, x), (x,), 1, atol=1e-5, rtol=1e-5)
+    np.testing.assert_array_equal(slope(np.array([2.0, 2.0]), np.array([0.0, np.inf])), 0)
+    assert np.isnan(slope(np.array([-2.0]), np.array([1.0]))).all()
+    with pytest.raises(NotImplementedError, match="by a; hold a constant"):
+        fgrad.grad(fgrad.grad(f))(2.0, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------------- corners

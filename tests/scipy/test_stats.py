@@ -30,6 +30,7 @@ CONTINUOUS = {
     "uniform": (),
 }
 HOLDS_SHAPES = {"t", "gamma", "chi2", "beta"}
+HAS_SLOPES = {"gamma", "chi2"}
 WITHOUT_QUANTILES = {"vonmises", "gamma", "chi2", "beta"}
 ONLY_DENSITIES = {"vonmises"}
 DISCRETE = {
@@ -78,8 +79,10 @@ def test_continuous_derivatives(name, function):
     inside = np.array([1.25, 1.5, 1.9])
     if name in HOLDS_SHAPES and function not in ("logpdf", "pdf"):
         fgrad.check_grads(lambda x, loc, scale: f(x, *shapes, loc, scale), (inside, 0.2, 2.3), 2)
+        if name in HAS_SLOPES:
+            fgrad.check_grads(lambda *shapes: f(inside, *shapes), shapes, 1)
         with pytest.raises(NotImplementedError, match="hold .* constant"):
-            fgrad.grad(f, 1)(1.5, *shapes)
+            fgrad.grad(fgrad.grad(f, 1), 1)(1.5, *shapes)
     else:
         loc = {"pareto": -1.5}.get(name, 0.2)
         fgrad.check_grads(lambda x, scale, *shapes: f(x, *shapes, loc, scale), (inside, 2.3, *shapes), 2)

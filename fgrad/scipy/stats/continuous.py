@@ -181,7 +181,7 @@ expon = Continuous(
 gamma = Continuous(
     "gamma",
     "a",
-    "The gamma distribution of shape a; derivatives by a are those of the density alone.",
+    "The gamma distribution of shape a; second derivatives by a are those of the density alone.",
     _POSITIVE,
     logpdf=lambda z, a: xlogy(a - 1, z) - z - lgamma(a),
     cdf=lambda z, a: gammainc(a, z),
@@ -190,7 +190,7 @@ gamma = Continuous(
 chi2 = Continuous(
     "chi2",
     "df",
-    "The chi-squared distribution of df degrees of freedom; derivatives by df are those of the density alone.",
+    "The chi-squared distribution of df degrees of freedom; second derivatives by df are those of the density alone.",
     _POSITIVE,
     logpdf=lambda z, df: xlogy(df / 2 - 1, z / 2) - z / 2 - lgamma(df / 2) - math.log(2),
     cdf=lambda z, df: gammainc(df / 2, z / 2),

@@ -536,11 +536,11 @@ STATISTICS = {
     ],
     "histogramdd": [
         rough(M.T, [3, 2]),
-        rough([V, W], 3),
+        rough([V, W], 4),
         call(np.array([[0.1, 0.4], [0.6, 0.2], [0.3, 0.9]]), [[0.0, 0.5, 1.0], [0.0, 0.3, 1.0]], weights=V[:3]),
         rough(M.T, 2, range=[(-1, 1), (-2, 2)], density=True),
     ],
-    "histogram2d": [rough(V, W, 3), rough(V, W, [2, 3], weights=UP), rough(V, W, [-2.0, -1.0, 0.0, 2.0])],
+    "histogram2d": [rough(V, W, 4), rough(V, W, [4, 5], weights=UP), rough(V, W, [-2.0, -1.0, 0.0, 2.0])],
     "histogram_bin_edges": [call(M, 4), rough(I, [0, 1, 2]), rough(M, 3, range=(0.0, 1.0))],
 }
 

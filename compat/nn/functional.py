@@ -252,8 +252,7 @@ def _class_loss(logp, target, weight, ignore_index, reduction):
         return _class_loss(logp, target, weight, ignore_index, "mean" if reduction == "mean" else "sum")
     counted = target != ignore_index
     index = np.where(counted, target, 0)
-    if index.size and not 0 <= index.min() <= index.max() < logp.shape[1]:
-        raise IndexError(f"Target {int(index.max())} is out of bounds.")
+    _check_classes(index, logp.shape[1])
     picked = P["take_along"](logp, np.expand_dims(index, 1), axis=1).reshape(target.shape)
     weights = counted.astype(logp.dtype) if weight is None else np.where(counted, np.take(weight, index, 0), 0)
     losses = np.where(counted, -picked, 0) * weights
@@ -267,6 +266,8 @@ def _nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, 
 def _cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
+    if weight is None and input.ndim == 2 and target.dtype.kind in "iu":
+        return _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.ndim == 1 else 1
     logp = _log_softmax_of(input, dim)
     if target.dtype.kind == "f":
@@ -277,6 +278,24 @@ def _cross_entropy(
     return (1 - label_smoothing) * hard + label_smoothing * _smooth_part(
         logp, target, weight, ignore_index, reduction, dim
     )
+
+
+def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing):
+    """Return the loss of rows of logits without class weights, by the primitive that has a pull of its own."""
+    counted = _known(target)[_known(target) != ignore_index]
+    _check_classes(counted, input.shape[1])
+    losses = P["cross_entropy"](input, target, ignore_index=ignore_index, label_smoothing=label_smoothing)
+    if reduction == "mean":
+        return _sum(losses) / np.asarray(counted.size, losses.dtype)
+    return losses if reduction == "none" else _sum(losses)
+
+
+def _check_classes(target, count):
+    """Raise torch's error for a class that is not among `count`."""
+    classes = _known(target)
+    wrong = classes[(classes < 0) | (classes >= count)]
+    if wrong.size:
+        raise IndexError(f"Target {int(wrong[0])} is out of bounds.")
 
 
 def _smooth_part(logp, target, weight, ignore_index, reduction, dim):

@@ -139,7 +139,7 @@ z * z | z + x | z.abs() | z.real | z.imag | z.conj() | z.exp() | z.sin() | z.sum
 z.angle() | z.pow(2) | z ** 3 | z * 2j | z / z.conj() | x * 1j | z @ m.to(torch.complex128) | torch.view_as_real(z)
 torch.complex(x, y) | torch.polar(p, x) | z.reciprocal() | z.sqrt() | z.log() | z.tanh() | z[0] | z.t()
 torch.cat([z, z]) | z.norm() | z.var() | z.cumsum(0) | z.sgn()
-torch.trapz(x) | torch.trapezoid(x, dim=0) | torch.igamma(p, q).detach() | torch.diff(x) | torch.cov(x)
+torch.trapz(x) | torch.trapezoid(x, dim=0) | torch.diff(x) | torch.cov(x)
 torch.special.expit(x) | torch.special.erf(x) | torch.special.xlogy(x, p) | torch.logaddexp2(x, y)
 torch.deg2rad(x) | torch.float_power(p, 2) | torch.cumulative_trapezoid(x) | torch.vander(v.detach())
 torch.bucketize(x.detach(), torch.tensor([-1., 0., 1.]).double()) | torch.unique(i) | torch.bincount(k)
@@ -188,7 +188,6 @@ ONCE = (
     "pdist",
     "F.hardsigmoid",
     "linalg.svdvals",
-    "igamma",
     "F.prelu",
     "F.mish",
     "F.gelu(x, approximate",

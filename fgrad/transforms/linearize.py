@@ -155,17 +155,26 @@ class LinearTracer(ValueTracer):
         self.node = node
 
 
+About = str | tuple[str, Any]
+"""What is being done: a label, or a transform's name and a function, of which a label is made when it is asked for."""
+
+
 class Linearize(Interpreter):
     """Compute values and record the tape.
 
     `forward` chooses what nodes save: what a push needs, or (usual) what a pull needs.
     """
 
-    def __init__(self, label: str, forward: bool = False):
+    def __init__(self, about: About, forward: bool = False):
         self.parent = state.interpreter
-        self.label = label
+        self.about = about
         self.forward = forward
         self.clock: Callable[[], int] = itertools.count(1).__next__
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What is being done, for messages."""
+        return self.about if isinstance(self.about, str) else function_label(*self.about)
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
         mask = 0
@@ -354,7 +363,7 @@ class Recorded:
 
     def __init__(
         self,
-        label: str,
+        about: About,
         fun: Callable[..., Any],
         args: Sequence[Any],
         kwargs: dict[str, Any],
@@ -362,7 +371,7 @@ class Recorded:
         check: Callable[[Any, str], None] | None = None,
         forward: bool = False,
     ):
-        self.tape = tape = Linearize(label, forward)
+        self.tape = tape = Linearize(about, forward)
         self.kinds: list[ArrayType] = []
         self.leaves: list[Node] = []
         self.in_tree: list[Any] = []
@@ -505,7 +514,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         (array([3., 4.]), array([1., 2.]))
     """
     check_callable("vjp", fun)
-    recorded = Recorded(function_label("vjp", fun), fun, primals, {}, range(len(primals)))
+    recorded = Recorded(("vjp", fun), fun, primals, {}, range(len(primals)))
     out, aux = split_aux(recorded.out, "vjp") if has_aux else (recorded.out, None)
     leaves, out_tree = tree.flatten(out)
     leaves = [as_operand(x, "the output of the function given to vjp") for x in leaves]
@@ -551,13 +560,19 @@ def value_and_grad(
         (array(5.), array([2., 4.]))
     """
     check_callable("value_and_grad", fun)
-    label = function_label("grad", fun)
+    return functools.wraps(fun, updated=())(_with_gradient(fun, argnums, has_aux, holomorphic, allow_int))
+
+
+def _with_gradient(
+    fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    """Return the function that `value_and_grad` and `grad` are made of."""
+    about = "grad", fun
     check = functools.partial(_check_input, holomorphic, allow_int)
 
-    @functools.wraps(fun, updated=())
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         numbers = (0,) if argnums == 0 and args else positions(argnums, len(args))
-        recorded = Recorded(label, fun, args, kwargs, numbers, check)
+        recorded = Recorded(about, fun, args, kwargs, numbers, check)
         out = recorded.out
         aux = None
         if has_aux:
@@ -599,7 +614,7 @@ def grad(
         array([1.        , 0.41997434])
     """
     check_callable("grad", fun)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = _with_gradient(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun, updated=())
     def grad_fun(*args: Any, **kwargs: Any) -> Any:

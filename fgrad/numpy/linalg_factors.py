@@ -101,7 +101,9 @@ def eigh(a, UPLO=None):
     """Find eigenvalues, ascending, and orthonormal eigenvectors of symmetric or Hermitian matrices.
 
     Vectors of a repeated eigenvalue are determined up to a turn in their space; turns count as no change, so that
-    derivatives are right for all that does not depend on the choice.
+    derivatives are right for all that does not depend on the choice: sums over repeated eigenvalues, the space of their
+    vectors, vectors of other eigenvalues. Reverse mode refuses what does depend on it, and matrix functions such as
+    v f(w) vᴴ where eigenvalues are repeated; forward mode cannot tell, and returns what holds without turns.
 
     Args:
         a: array (..., n, n).
@@ -111,7 +113,8 @@ def eigh(a, UPLO=None):
         eigenvalues (..., n), real, and eigenvectors (..., n, n) in columns.
 
     Raises:
-        numpy.linalg.LinAlgError: a matrix is not square, or LAPACK does not converge.
+        numpy.linalg.LinAlgError: a matrix is not square, LAPACK does not converge, or reverse mode meets a function
+            as above.
 
     Example:
         >>> import numpy as np, fgrad
@@ -158,7 +161,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """Factor matrices into orthonormal columns u, singular values s, descending, and orthonormal rows vh.
 
     Vectors of a repeated singular value, and those that `full_matrices` adds, are determined up to a turn in their
-    space; turns count as no change, so that derivatives are right for all that does not depend on the choice.
+    space; turns count as no change, as in `eigh`, so that derivatives are right for all that does not depend on the
+    choice.
 
     Args:
         a: array (..., m, n).
@@ -168,6 +172,15 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
     Returns:
         u, s, vh; or s (..., k).
+
+    Raises:
+        numpy.linalg.LinAlgError: LAPACK does not converge, or reverse mode meets what depends on the choice of vectors.
+
+    Example:
+        >>> import numpy as np, fgrad
+        >>> fgrad.grad(lambda a: np.linalg.svd(a, compute_uv=False).sum())(2 * np.eye(2))
+        array([[1., 0.],
+               [0., 1.]])
     """
     x = matrices(a, square=hermitian)
     if hermitian:

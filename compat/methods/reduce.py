@@ -293,7 +293,9 @@ def _extreme(name, whole, pairwise, find):
         pairwise,
     )
 
-    def fun(input, other=None, keepdim=False, *, dim=None):
+    def fun(input, other=None, keepdim=False, *, dim=None, axis=None, keepdims=False):
+        keepdim = keepdim or keepdims
+        dim = axis if dim is None else dim
         if isinstance(other, Tensor):
             return of_two(input, other)
         dim = other if dim is None else dim

@@ -198,6 +198,10 @@ def unary(prim, kind="float"):
 # ------------------------------------------------------------------------------- functions of fgrad, run on tensors
 
 
+SYNONYMS = {"axis": "dim", "keepdims": "keepdim"}
+"""NumPy's names of arguments, which torch takes as well."""
+
+
 def composed(fun, node=None, promote=None):
     """Return a function of tensors that runs `fun`, a function of fgrad's values: on arrays, or recorded.
 
@@ -209,6 +213,10 @@ def composed(fun, node=None, promote=None):
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
+        if kwargs:
+            kwargs = {SYNONYMS.get(key, key): value for key, value in kwargs.items()}
+            if "input" in kwargs:
+                args = (kwargs.pop("input"), *args)
         with np.errstate(all="ignore"):
             if promote:
                 args = promoted(args, promote)

@@ -1589,6 +1589,22 @@ PRINTING = {
 }
 
 CONVERSIONS = {
+    "arguments by name": """
+        x = torch.arange(6.).view(2, 3)
+        show([x.sum(axis=1), x.sum(axis=0, keepdims=True), torch.sum(input=x, dim=0), x.mean(axis=0), torch.max(x, dim=1)])
+        show([x.max(dim=1)[0], x.max(1).values, x.amax(axis=1), torch.split(x, 2, dim=1)[0], torch.cat([x, x], dim=1)])
+    """,
+    "a training step": """
+        w = torch.nn.Parameter(torch.ones(2, 2)); b = torch.nn.Parameter(torch.zeros(2))
+        for _ in range(3):
+            out = torch.nn.functional.linear(torch.ones(1, 2), w, b).pow(2).mean()
+            out.backward()
+            with torch.no_grad():
+                for p in (w, b):
+                    p.sub_(0.1 * p.grad); p.add_(p.grad, alpha=-0.05); p.data -= 0.01 * p.grad
+                    p.grad.zero_(); p.grad.detach_()
+        show(w); show(b); show(w.grad)
+    """,
     "promotion by category": """
         f, d, i, b, z = torch.ones(2), torch.ones(2).double(), torch.ones(2).int(), torch.ones(2).bool(), torch.ones(2, dtype=torch.cfloat)
         f0, d0, i0, z0 = torch.tensor(1.), torch.tensor(1.).double(), torch.tensor(1), torch.tensor(1j)

@@ -22,7 +22,7 @@ _LEGACY = (
 )
 
 
-class _FunctionMeta(type):
+class FunctionMeta(type):
     """Gives each Function the class of its nodes, `<Function>Backward`."""
 
     def __init__(cls, name, bases, attributes):
@@ -32,7 +32,7 @@ class _FunctionMeta(type):
         )
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(metaclass=FunctionMeta):
     """Define an operation by its own forward and backward.
 
     Subclass it with static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, and call

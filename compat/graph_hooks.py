@@ -12,7 +12,7 @@ from fgrad.compat.engine import queue_callback
 from fgrad.compat.hooks import PlaceHooks
 from fgrad.compat.modes import mode, no_grad
 from fgrad.compat.tape import Packed, place_of
-from fgrad.compat.tensor import wrap
+from fgrad.compat.tensor import Tensor, wrap
 from fgrad.extend import Tracer
 
 
@@ -74,6 +74,12 @@ def disable_saved_tensors_hooks(error_message):
     finally:
         saved_tensors_hooks.__enter__ = original
         mode.packing = outer
+
+
+def increment_version(tensor):
+    """Raise the version of one tensor or of several, as an in-place change would."""
+    for t in [tensor] if isinstance(tensor, Tensor) else tensor:
+        t.counter[0] += 1
 
 
 def get_gradient_edge(tensor):

@@ -6,9 +6,10 @@ straight to BLAS. What has no emitter runs by its own implementation. Results ar
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -319,16 +320,27 @@ class Compiled:
         self._build = build
         self.compute = self._with_arena if layout.sizes else self._pool[0]
 
-    def _with_arena(self, *args: Any) -> list[Any]:
-        pool = self._pool
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[Callable[..., Any]]:
+        """Lend the generated function with an arena that no other call uses meanwhile, for many calls in a row."""
+        run = self._take()
         try:
-            run = pool.pop()
+            yield run
+        finally:
+            self._pool.append(run)
+
+    def _take(self) -> Callable[..., Any]:
+        try:
+            return self._pool.pop()
         except IndexError:
-            run = self._build()
+            return self._build()
+
+    def _with_arena(self, *args: Any) -> list[Any]:
+        run = self._take()
         try:
             return run(*args)  # type: ignore[no-any-return]
         finally:
-            pool.append(run)
+            self._pool.append(run)
 
     def _scalar(self, source: str) -> None:
         self.source = source

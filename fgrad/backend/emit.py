@@ -258,17 +258,16 @@ def _sum_by_product(g: Any, eq: Equation) -> bool:
     ndim, count = x.type.ndim, math.prod([x.type.shape[a] for a in axes])
     last = axes == tuple(range(ndim - len(axes), ndim))
     first = axes == tuple(range(len(axes)))
-    source = g.place(x)
-    if last == first or count > _FEW or g.is_returned(v) or g.has_target(v):  # all axes are both
+    if last == first or count > _FEW or g.has_target(v):  # all axes are both
         return False
-    if source.block is None or not source.array.flags.c_contiguous:
-        return False
-    shape = (-1, count) if last else (count, -1)
-    matrix = g.arena.view(source.block, source.array.reshape(shape))
+    matrix = _arranged(g, x, None, (x.type.size // count, count) if last else (count, x.type.size // count))
     ones = g.constant(_ones(count, x.type.dtype))
+    call = f"{g.constant(np.dot)}({f'{matrix}, {ones}' if last else f'{ones}, {matrix}'}"
+    if g.is_returned(v):
+        g.local(v, f"{call})" if v.type.ndim == 1 else f"{call}).reshape({v.type.shape})", fresh=True)
+        return True
     out = g.into(v)
-    target = g.arena.view(out.block, out.array.reshape(-1))
-    g.line(f"{g.constant(np.dot)}({f'{matrix}, {ones}' if last else f'{ones}, {matrix}'}, {target})")
+    g.line(f"{call}, {g.arena.view(out.block, out.array.reshape(-1))})")
     return True
 
 

@@ -59,7 +59,8 @@ def compile_scan(params: Params, compile: Compile) -> Callable[..., tuple[Any, .
         if batched is not None:
             xs = (*xs, *batched.compute(*fixed, *xs))
         kept = [c for k, c in enumerate(carry) if k not in dropped]
-        carries, ys = _run_steps(scan, step.compute, fixed, kept, xs)
+        with step.borrowed() as run_step:
+            carries, ys = _run_steps(scan, run_step, fixed, kept, xs)
         outs = [*carries, *[xs[k] if is_x else ys[k] for is_x, k in stacks]]
         if not collected:
             return tuple(outs)

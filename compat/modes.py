@@ -9,6 +9,7 @@ import functools
 import inspect
 import threading
 import warnings
+from typing import Any
 
 
 class _Mode(threading.local):
@@ -18,7 +19,7 @@ class _Mode(threading.local):
     """
 
     enabled = True
-    packing = None
+    packing: Any = None
     inference = False
 
 

@@ -8,20 +8,29 @@ on plain arrays, or, for `create_graph`, under `Record`, where tensors appear as
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrad.compat import graph
-from fgrad.compat.graph import edge
-from fgrad.compat.modes import mode
-from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap, wrap_value
-from fgrad.extend import ArrayType, Interpreter, Tracer, kept_types, plan_for, state
+from fgrad.extend import ArrayType, Interpreter, Params, Plan, Primitive, Tracer, kept_types, plan_for, state
+
+# Relative, so that a type checker follows: it knows the folders, not the map that makes `compat` a part of fgrad.
+from . import graph
+from .graph import edge
+from .modes import mode
+from .tensor import LEAF, Tensor, type_name, wrap, wrap_value
+
+if TYPE_CHECKING:
+    from .context import AutogradContext
+    from .graph import Place
+    from .hooks import PlaceHooks
 
 clock = itertools.count(1).__next__
 
 _new = object.__new__
 FREED = None
-NO_PARAMS = {}
+NO_PARAMS: Params = {}
 
 FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -41,22 +50,32 @@ class Node(graph.Node):
 
     __slots__ = ("_plan", "_saved", "versions", "types", "params", "_parents", "_seq", "_more", "_width", "__weakref__")
 
-    def node_and_index(self):
+    _plan: Plan | Conjugated
+    _saved: Any  # a tuple, or FREED
+    versions: Any  # a tuple of lists and ints in turn, or None if nothing is to be checked
+    types: tuple[ArrayType, ...] | None
+    params: Params
+    _parents: list[Place]
+    _seq: int
+    _more: PlaceHooks | None
+    _width: int
+
+    def node_and_index(self) -> tuple[Node, int]:
         """Return the node and the number of its output that this place stands for."""
         return self, 0
 
-    def place(self, index):
+    def place(self, index: int) -> Node | Output:
         """Return the place of the output of a number."""
         return Output(self, index) if self._plan.prim.multiple else self
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
             return saved_by_name(self, name.removeprefix("_saved_"))
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _sources(self):
+    def _sources(self) -> list[Place | None]:
         """Return a place for every input of the operation, None for those that require no grad."""
-        places = [None] * max(len(self._plan.prim.inputs), 1 + max(self._plan.active))
+        places: list[Place | None] = [None] * max(len(self._plan.prim.inputs), 1 + max(self._plan.active))
         for i, place in zip(self._plan.active, self._parents):
             places[i] = place
         return places
@@ -68,14 +87,15 @@ class Output:
     __slots__ = ("node", "index", "_seq", "_more", "__weakref__")
 
     _plan = _saved = None
+    _more: PlaceHooks | None
 
-    def __init__(self, node, index):
+    def __init__(self, node: Node | AutogradContext, index: int):
         self.node = node
         self.index = index
         self._seq = clock()
         self._more = None
 
-    def node_and_index(self):
+    def node_and_index(self) -> tuple[Node | AutogradContext, int]:
         """Return the node and the number of its output that this place stands for."""
         return self.node, self.index
 
@@ -85,14 +105,14 @@ class Recipe:
 
     __slots__ = ("plan", "node_class", "saves", "active", "partial")
 
-    def __init__(self, prim, mask, count):
+    def __init__(self, prim: Primitive, mask: int, count: int):
         self.plan = plan_for(prim, mask, count)
         self.node_class = node_class(node_name(prim))
         self.saves = self.plan.saves
         self.active = self.plan.active
         self.partial = len(self.active) != mask.bit_count()
 
-    def node(self, parents):
+    def node(self, parents: list[Place]) -> Node:
         """Return a new node with these parents that has saved nothing yet."""
         node = _new(self.node_class)
         node._plan = self.plan
@@ -104,8 +124,8 @@ class Recipe:
         return node
 
 
-_recipes = {}
-_node_classes = {}
+_recipes: dict[tuple[Primitive, int, int], Recipe] = {}
+_node_classes: dict[str, type[Node]] = {}
 
 NODE_NAMES = {
     "reduce_sum": "SumBackward0",
@@ -131,12 +151,12 @@ NODE_NAMES = {
 """torch's name for the nodes of a primitive, where it is not `<Primitive>Backward0`."""
 
 
-def node_name(prim):
+def node_name(prim: Primitive) -> str:
     """Return torch's name for the nodes of a primitive."""
     return NODE_NAMES.get(prim.name) or "".join(word.capitalize() for word in prim.name.split("_")) + "Backward0"
 
 
-def node_class(name):
+def node_class(name: str) -> type[Node]:
     """Return the class of nodes of this name; programs read names off `type(grad_fn).__name__`."""
     found = _node_classes.get(name)
     if found is None:
@@ -144,7 +164,7 @@ def node_class(name):
     return found
 
 
-def recipe_for(prim, mask, count):
+def recipe_for(prim: Primitive, mask: int, count: int) -> Recipe:
     """Return the recipe of `prim` for the inputs in `mask`, out of `count`; cached."""
     key = (prim, mask, count)
     found = _recipes.get(key)
@@ -156,7 +176,7 @@ def recipe_for(prim, mask, count):
 # ------------------------------------------------------------------------------------------------------ recording
 
 
-def place_of(t):
+def place_of(t: Tensor) -> Place | None:
     """Return the place in the graph that `t` came from, or None if it requires no grad.
 
     A view that was made without recording of what requires grad is a leaf of its own.
@@ -171,11 +191,13 @@ def place_of(t):
     return t if node is LEAF else node
 
 
-def apply(prim, args, params, interpreter=None):
+def apply(
+    prim: Primitive, args: Sequence[Any], params: Params, interpreter: Interpreter | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """Apply a primitive to tensors and plain operands and record it where a gradient may be asked for."""
     enabled = mode.enabled
-    values = []
-    parents = []
+    values: list[Any] = []
+    parents: list[Place] = []
     mask = 0
     for i, arg in enumerate(args):
         if not isinstance(arg, Tensor):
@@ -193,7 +215,9 @@ def apply(prim, args, params, interpreter=None):
     return record(recipe_for(prim, mask, len(args)), args, values, parents, params, mask, out)
 
 
-def record(recipe, args, values, parents, params, mask, out):
+def record(
+    recipe: Recipe, args: Sequence[Any], values: list[Any], parents: list[Place], params: Params, mask: int, out: Any
+) -> Tensor | tuple[Tensor, ...]:
     """Return the result of a primitive as a tensor (or a tuple of them) with a new node."""
     plan = recipe.plan
     multiple = plan.prim.multiple
@@ -223,10 +247,10 @@ UNCHANGING = [0]
 """The version counter of what has none: numbers, and arrays that no tensor stands for."""
 
 
-def save(node, args, results):
+def save(node: Node, args: Sequence[Any], results: Sequence[Tensor]) -> None:
     """Keep what the pull of a node needs, with the versions of the tensors that it belongs to."""
-    saved = []
-    versions = []
+    saved: list[Any] = []
+    versions: list[Any] = []
     for k in node._plan.saves:
         t = args[k] if k >= 0 else results[~k]
         if isinstance(t, Tensor):
@@ -242,7 +266,7 @@ def save(node, args, results):
         mode.packing.pack(node)
 
 
-def differentiable(array):
+def differentiable(array: Any) -> bool:
     """Return whether an array is of a real or complex floating type."""
     return array.dtype.kind in "fc"
 
@@ -252,22 +276,23 @@ class Conjugated:
 
     __slots__ = ("plan", "prim", "active", "saves", "pull")
 
-    def __init__(self, plan):
+    def __init__(self, plan: Plan):
         self.plan = plan
         self.prim = plan.prim
         self.active = plan.active
         self.saves = plan.saves
         self.pull = self._pull
 
-    def _pull(self, saved, types, params, ct):
+    def _pull(self, saved: Any, types: Any, params: Params, ct: Any) -> list[Any]:
+        assert self.plan.pull is not None, self.prim
         ct = tuple(map(conj, ct)) if ct.__class__ in (tuple, list) else conj(ct)
         return [conj(g) for g in self.plan.pull(saved, types, params, ct)]
 
 
-_conjugated = {}
+_conjugated: dict[Plan, Conjugated] = {}
 
 
-def conjugated(plan):
+def conjugated(plan: Plan) -> Conjugated:
     """Return the plan as nodes with complex values use it; cached."""
     found = _conjugated.get(plan)
     if found is None:
@@ -275,7 +300,7 @@ def conjugated(plan):
     return found
 
 
-def conj(x):
+def conj(x: Any) -> Any:
     """Return the conjugate of a cotangent: an array, a tracer or None."""
     return x.conj() if x is not None and x.dtype.kind == "c" else x
 
@@ -283,7 +308,7 @@ def conj(x):
 # ---------------------------------------------------------------------------------------------- saved values, again
 
 
-def check_versions(node):
+def check_versions(node: Node) -> None:
     """Raise torch's error if a value that `node` saved was changed in place since."""
     versions = node.versions
     for k in range(0, len(versions), 2):
@@ -291,7 +316,7 @@ def check_versions(node):
             raise modified_error(node, k // 2)
 
 
-def modified_error(node, k):
+def modified_error(node: Node, k: int) -> RuntimeError:
     """Return the error for the k-th saved value of `node`, which was changed in place."""
     counter, version = node.versions[2 * k : 2 * k + 2]
     value = node._saved[k]
@@ -301,6 +326,7 @@ def modified_error(node, k):
         maker = f", which is output {~index} of {type(node).__name__},"
     elif index in node._plan.active:
         source, number = edge(node._parents[node._plan.active.index(index)])
+        assert source is not None, node
         maker = f", which is output {number} of {source.name()},"
     what = f"[{type_name(wrap(value))} {list(value.shape)}]".replace("torch.", "torch.", 1)
     return RuntimeError(
@@ -311,7 +337,7 @@ def modified_error(node, k):
     )
 
 
-def unpacked(node):
+def unpacked(node: Node) -> list[Any]:
     """Return the arrays that `node` saved, checked, and unpacked if hooks packed them."""
     check_versions(node)
     return [value.unpack()._data if value.__class__ is Packed else value for value in node._saved]
@@ -322,11 +348,11 @@ class Packed:
 
     __slots__ = ("value", "unpack_hook")
 
-    def __init__(self, value, unpack_hook):
+    def __init__(self, value: Any, unpack_hook: Callable[[Any], Tensor]):
         self.value = value
         self.unpack_hook = unpack_hook
 
-    def unpack(self):
+    def unpack(self) -> Tensor:
         """Return the tensor that the hook gives back; TypeError if it is none."""
         t = self.unpack_hook(self.value)
         if not isinstance(t, Tensor):
@@ -336,7 +362,7 @@ class Packed:
         return t
 
 
-def saved_tensors(node):
+def saved_tensors(node: Node) -> list[Any]:
     """Return what `node` saved as tensors that know where they came from; RuntimeError if freed or changed."""
     if node._saved is FREED:
         raise RuntimeError(FREED_MESSAGE)
@@ -348,7 +374,7 @@ def saved_tensors(node):
 _TORCH_NAMES = {"self": "x", "other": "y", "input": "x", "result": "out", "exponent": "y", "mat2": "y", "vec": "y"}
 
 
-def saved_by_name(node, name):
+def saved_by_name(node: Node, name: str) -> Any:
     """Return a saved value by torch's name for it, `self`, `other` or `result`; AttributeError if it was not saved."""
     prim = node._plan.prim
     ours = _TORCH_NAMES.get(name, name)
@@ -360,7 +386,7 @@ def saved_by_name(node, name):
     return saved_tensors(node)[node._plan.saves.index(places[ours])]
 
 
-def saved_tensor(node, k):
+def saved_tensor(node: Node, k: int) -> Any:
     """Return the k-th saved value of `node` as a tensor with its history; plain numbers stay what they are."""
     value = node._saved[k]
     if value.__class__ is Packed:
@@ -389,16 +415,16 @@ class Recorded(Tracer):
 
     __slots__ = ("tensor",)
 
-    def __init__(self, interpreter, tensor):
+    def __init__(self, interpreter: Record, tensor: Tensor):
         self.interpreter = interpreter
         self.tensor = tensor
 
     @property
-    def type(self):
+    def type(self) -> ArrayType:
         data = self.tensor._data
         return ArrayType(data.shape, data.dtype)
 
-    def concrete(self):
+    def concrete(self) -> Any:
         data = self.tensor._data
         return data.concrete() if isinstance(data, Tracer) else data
 
@@ -406,40 +432,42 @@ class Recorded(Tracer):
 class Record(Interpreter):
     """Computes on tensors and records on their tape what rules and functions of the core do."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("recording of tensors")
 
-    def process(self, prim, args, params):
+    def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
         tensors = [a.tensor if a.__class__ is Recorded and a.interpreter is self else a for a in args]
         if prim.make_plan is None and prim.definition is not None:
             return prim.definition(*args, **params)
         inner = state.interpreter
         state.interpreter = self.parent
         try:
-            out = apply(prim, tensors, params, self.parent)
+            out: Any = apply(prim, tensors, params, self.parent)
         finally:
             state.interpreter = inner
         return tuple([Recorded(self, o) for o in out]) if prim.multiple else Recorded(self, out)
 
-    def lift(self, x):
+    def lift(self, x: Any) -> Any:
         """Return a tensor as a traced value; anything else as it is."""
         return Recorded(self, x) if isinstance(x, Tensor) else x
 
-    def lower(self, x):
+    def lower(self, x: Any) -> Tensor | None:
         """Return a traced value, an array or a number as a tensor; None stays None."""
         if x.__class__ is Recorded and x.interpreter is self:
             return x.tensor
         return x if x is None or isinstance(x, Tensor) else wrap_value(x)
 
 
-def pull_recorded(node, ct):
+def pull_recorded(node: Node, ct: Any) -> list[Tensor | None]:
     """Run a node's pull on tensors, recorded: gradients that can be differentiated again."""
     recorder = Record()
+    pull = node._plan.pull
+    assert pull is not None, node
     saved = [recorder.lift(t) for t in saved_tensors(node)]
     if ct.__class__ is list:
         ct = [recorder.lift(c) for c in ct]
     else:
         ct = recorder.lift(ct)
     with recorder:
-        pulled = node._plan.pull(saved, node.types, node.params, ct)
+        pulled = pull(saved, node.types, node.params, ct)
     return [recorder.lower(g) for g in pulled]

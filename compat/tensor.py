@@ -6,6 +6,8 @@ Holds no operation: those are attached by `fgrad.compat.methods`, gradients by `
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fgrad.compat import dtypes
@@ -17,7 +19,7 @@ class _Leaf:
 
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<leaf>"
 
 
@@ -29,12 +31,12 @@ class Extras:
 
     __slots__ = ("grad", "hooks", "post_hooks", "accumulate", "name", "retains")
 
-    def __init__(self):
-        self.grad = None
-        self.hooks = None
-        self.post_hooks = None
-        self.accumulate = None
-        self.name = None
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.hooks: Any = None
+        self.post_hooks: Any = None
+        self.accumulate: Any = None
+        self.name: str | None = None
         self.retains = False
 
 
@@ -52,10 +54,16 @@ class Tensor:
 
     __slots__ = ("_data", "_node", "_counter", "_view", "_extras", "__dict__", "__weakref__")
 
+    _data: Any
+    _node: Any
+    _counter: list[int] | None
+    _view: Any
+    _extras: Extras | None
+
     # Leaves stand in the graph beside nodes, last in the order of a backward pass.
     _seq = 0
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         self = _new(cls)
         self._data = None
         self._node = self._counter = self._view = self._extras = None
@@ -64,14 +72,14 @@ class Tensor:
     # Python calls these on instances; the tape reads the slots.
 
     @property
-    def extras(self):
+    def extras(self) -> Extras:
         found = self._extras
         if found is None:
             found = self._extras = Extras()
         return found
 
     @property
-    def counter(self):
+    def counter(self) -> list[int]:
         found = self._counter
         if found is None:
             found = self._counter = [0]
@@ -210,7 +218,7 @@ class Tensor:
         return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
-def wrap(data, node=None):
+def wrap(data: Any, node: Any = None) -> Tensor:
     """Return a new Tensor of an array and the place it came from: the one way results are made."""
     t = _new(Tensor)
     t._data = data
@@ -219,7 +227,7 @@ def wrap(data, node=None):
     return t
 
 
-def wrap_value(x, node=None):
+def wrap_value(x: Any, node: Any = None) -> Tensor:
     """Return a Tensor of whatever a primitive gives: an array, a NumPy scalar, a Python number or a traced value."""
     if x.__class__ is not np.ndarray and isinstance(x, (np.generic, int, float, complex)):
         x = np.asarray(x)
@@ -234,7 +242,7 @@ def normal_dim(dim, ndim):
     return dim % span
 
 
-def type_name(t):
+def type_name(t: Tensor) -> str:
     """Return for example `torch.FloatTensor`."""
     return f"torch.{TYPE_NAMES.get(t._data.dtype.name, 'Tensor')}"
 

@@ -12,6 +12,8 @@ from benchmarks.measure import Effort, interleaved, ratio
 from benchmarks.scaling import Scale, exponent, measure
 from benchmarks.workloads import WORKLOADS, rosenbrock
 
+pytestmark = pytest.mark.heavy
+
 BRIEF = Effort(sample=0.0, row=0.0, least=2, most=2)
 
 

@@ -8,6 +8,8 @@ from benchmarks import reference
 from benchmarks.libraries import LIBRARIES, OWN
 from benchmarks.workloads import WORKLOADS, chain, large_step
 
+pytestmark = pytest.mark.heavy
+
 SMALLER = {"W5": large_step(batch=8), "W12": chain(1000, "W12")}
 """In place of what takes long."""
 

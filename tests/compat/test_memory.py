@@ -20,6 +20,7 @@ def no_collector():
 DEPTH = 100_000
 
 
+@pytest.mark.heavy
 def test_a_deep_chain_is_walked_and_freed(no_collector):
     x = torch.ones(1, requires_grad=True)
     y = x
@@ -32,6 +33,7 @@ def test_a_deep_chain_is_walked_and_freed(no_collector):
     assert node() is None
 
 
+@pytest.mark.heavy
 def test_a_deep_chain_of_functions_is_walked_and_freed(no_collector):
     class Step(torch.autograd.Function):
         @staticmethod
@@ -53,6 +55,7 @@ def test_a_deep_chain_of_functions_is_walked_and_freed(no_collector):
     assert x.grad.item() == 1
 
 
+@pytest.mark.heavy
 def test_a_deep_chain_in_place_is_walked_and_freed(no_collector):
     x = torch.ones(1, requires_grad=True)
     y = x * 1
@@ -62,6 +65,7 @@ def test_a_deep_chain_in_place_is_walked_and_freed(no_collector):
     assert x.grad.item() == 1
 
 
+@pytest.mark.heavy
 def test_a_deep_chain_that_is_never_walked_is_freed(no_collector):
     x = torch.ones(1, requires_grad=True)
     y = x
@@ -72,6 +76,7 @@ def test_a_deep_chain_that_is_never_walked_is_freed(no_collector):
     assert alive() is None
 
 
+@pytest.mark.heavy
 def test_backward_2000_levels_deep():
     class Nested(torch.autograd.Function):
         @staticmethod
@@ -241,6 +246,7 @@ def test_saved_values_are_dropped_as_the_pass_goes():
     assert seen == [True]
 
 
+@pytest.mark.heavy
 def test_nothing_grows_over_many_steps():
     import tracemalloc
 

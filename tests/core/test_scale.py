@@ -60,6 +60,7 @@ def test_long_programs(transform, n):
     np.testing.assert_allclose(transform(chain(n)), [(1 - 1 / n) ** n] * 2, rtol=1e-9)
 
 
+@pytest.mark.heavy
 def test_long_sums_of_one_value():
     """A node with as many children as the chain is long."""
 
@@ -72,6 +73,7 @@ def test_long_sums_of_one_value():
     np.testing.assert_allclose(fgrad.grad(f)(X), [N, N])
 
 
+@pytest.mark.heavy
 def test_long_chains_are_freed_without_the_collector():
     gc.collect()
     gc.disable()

@@ -20,6 +20,7 @@ def reduced(examples_on_path, tmp_path_factory):
     return run(examples_on_path, out, "--epochs", "2", "--kernel-steps", "2"), out
 
 
+@pytest.mark.heavy
 def test_prints_the_table_and_where_the_plot_is(reduced):
     done, out = reduced
     for text in ("functional", "imperative", "Triton loss", "test accuracy", "loss", "time/step", "gradients off"):
@@ -27,10 +28,12 @@ def test_prints_the_table_and_where_the_plot_is(reduced):
     assert f"loss curves: {out / 'digits_loss.png'}" in " ".join(done.stdout.split())
 
 
+@pytest.mark.heavy
 def test_shows_progress(reduced):
     assert "100%" in reduced[0].stderr or "step/s" in reduced[0].stderr
 
 
+@pytest.mark.heavy
 def test_draws_the_loss_curves(reduced):
     assert (reduced[1] / "digits_loss.png").read_bytes().startswith(b"\x89PNG")
 

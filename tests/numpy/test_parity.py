@@ -72,6 +72,7 @@ def test_eager_is_numpy(function, original, case):
 
 
 @WHERE_NUMPY_WARNS
+@pytest.mark.heavy
 @pytest.mark.parametrize(("function", "original", "case"), ROWS)
 def test_jit(function, original, case):
     """The composition of primitives gives NumPy's values, shapes and dtypes; what needs known values says so."""
@@ -104,6 +105,7 @@ def _shared(f):
 
 
 @WHERE_NUMPY_WARNS
+@pytest.mark.heavy
 @pytest.mark.parametrize(("function", "original", "case"), ROWS)
 def test_numpys_protocols(function, original, case):
     """NumPy's own function, called on traced values, gives what the one of fgrad gives."""
@@ -124,6 +126,7 @@ NOT_DISPATCHED = {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.
 
 
 @WHERE_NUMPY_WARNS
+@pytest.mark.heavy
 @pytest.mark.parametrize(("function", "original", "case"), ROWS)
 def test_vmap(function, original, case):
     """vmap gives the stack of the results for each example, batched in all arrays or in the last one only."""
@@ -152,6 +155,7 @@ def other(x, j):
 
 
 @WHERE_NUMPY_WARNS
+@pytest.mark.heavy
 @pytest.mark.parametrize(("function", "original", "case"), [row for row in ROWS if row.values[2].smooth])
 def test_derivatives(function, original, case):
     """Forward and reverse mode agree with finite differences, to second order."""
@@ -170,6 +174,7 @@ def test_derivatives(function, original, case):
 
 
 @WHERE_NUMPY_WARNS
+@pytest.mark.heavy
 @pytest.mark.parametrize(("function", "original", "case"), ROWS)
 def test_values_under_grad(function, original, case):
     """Values computed while the tape records are NumPy's, in dtype and shape too."""

@@ -193,6 +193,7 @@ def test_foreign_byte_order_and_read_only_arrays():
     gradient[0] = 7.0
 
 
+@pytest.mark.heavy
 def test_hundred_thousand_steps_in_reverse_and_forward():
     def chain(x):
         for _ in range(100_000):

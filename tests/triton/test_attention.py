@@ -8,6 +8,8 @@ from fgrad.triton_kernels import check_call, check_kernel, compile_call, require
 from fgrad.triton_kernels.attention import attention_backward, attention_forward
 from fgrad.triton_kernels.runtime import launching
 
+pytestmark = pytest.mark.heavy
+
 MASKS = {
     "plain": {},
     "causal": {"causal": True},

@@ -9,6 +9,8 @@ from fgrad.triton_kernels.runtime import launching
 from fgrad.triton_kernels.twin import interpret
 from tests.triton.families import FAMILIES
 
+pytestmark = pytest.mark.heavy
+
 DTYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 family_parameter = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 dtype_parameter = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)

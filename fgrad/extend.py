@@ -19,22 +19,8 @@ from fgrad.core import (
     ufunc_method_table,
     ufunc_table,
 )
-from fgrad.kinds import (
-    Gate,
-    Plan,
-    bilinear,
-    composite,
-    constant,
-    differential,
-    elementwise,
-    expand_to,
-    gate,
-    linear,
-    plan_for,
-    structured,
-    sum_to,
-    zeros,
-)
+from fgrad.kinds import Gate, bilinear, composite, constant, differential, elementwise, gate, linear, structured
+from fgrad.plans import Plan, expand_to, plan_for, sum_to, zeros
 from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fgrad.core import Params, Primitive
-from fgrad.kinds import Plan
 from fgrad.numpy.arguments import as_array
 from fgrad.ops.shape import stop_gradient
+from fgrad.plans import Plan
 from fgrad.transforms.linearize import vjp
 from fgrad.transforms.programs import type_by_tracing
 from fgrad.transforms.vmap import one_by_one

@@ -8,25 +8,32 @@ A rule is ordinary code whose parameter names say what it needs, and that is its
     ct, t       the cotangent of the output, the tangent of the input the rule is for
     *, axis     keyword-only names are the primitive's parameters
 
-Per set of differentiated inputs a `Plan` is generated: what to save, how tangents move forwards (`push`), how
-cotangents move backwards (`pull`). Plans are straight-line code, compiled once per pattern.
-
-Must not import any particular primitive: what rules need of arrays are operators and NumPy's methods.
+Each kind writes its plans (see `fgrad.plans`). Must not import any particular primitive: what rules need of arrays are
+operators and NumPy's methods.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive, register
-
-Rule = Callable[..., Any]
+from fgrad.core import ArrayType, Params, Primitive, register
+from fgrad.plans import (
+    Plan,
+    Rule,
+    Writer,
+    bits_of,
+    expand_to,
+    hooks,
+    input_names,
+    is_variadic,
+    parameters_of,
+    sum_to,
+    zeros,
+)
 
 
 class Gate:
@@ -45,204 +52,6 @@ class Gate:
 
 
 gate = Gate
-
-
-class Plan:
-    """What one application of a primitive saves, and how it moves tangents and cotangents.
-
-    `active`: the inputs that are differentiated. `saves`: what to keep, as input position i or output ~k;
-    `foreign`: the places in `saves` that hold inputs which are not differentiated (a user may still write to
-    those). `typed`: inputs (i) and outputs (~k) whose ArrayTypes are kept; None for elementwise primitives, which keep
-    the types of active inputs and of the output only if they differ.
-
-        pull(saved, types, params, ct) -> cotangents of the active inputs
-        push(saved, types, params, tangents of the active inputs) -> tangent of the output
-    """
-
-    __slots__ = ("prim", "active", "saves", "foreign", "typed", "pull", "push")
-
-    def __init__(
-        self,
-        prim: Primitive,
-        active: tuple[int, ...],
-        saves: tuple[int, ...],
-        typed: tuple[int, ...] | None,
-        pull: Rule | None,
-        push: Rule | None,
-    ):
-        self.prim = prim
-        self.active = active
-        self.saves = saves
-        self.foreign = tuple(k for k, s in enumerate(saves) if s >= 0 and s not in active)
-        self.typed = typed
-        self.pull = pull
-        self.push = push
-
-
-class Hooks:
-    """The upward calls of this floor, set by `fgrad.transforms`: a derived pull transposes a tangent rule, and the
-    type of a composite is found by tracing its definition."""
-
-    transpose_rule: Callable[[Rule, ArrayType, Any], Any]
-    type_by_tracing: Callable[[Rule, Sequence[ArrayType], Params], Any]
-
-
-hooks = Hooks()
-
-
-# ------------------------------------------------------------------------------------ broadcasting, undone once
-
-
-def sum_to(ct: Any, kind: ArrayType) -> Any:
-    """Return `ct` as a cotangent of type `kind`: sum over broadcast axes, take the real part for real inputs, cast."""
-    shape = kind.shape
-    if ct.__class__ in PYTHON_SCALARS:
-        ct = np.asarray(ct)
-    if ct.shape != shape:
-        lead = ct.ndim - len(shape)
-        axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and ct.shape[i + lead] != 1))
-        if axes:
-            wide = {"dtype": np.float32} if ct.__class__ is np.ndarray and ct.dtype == np.float16 else {}
-            ct = ct.sum(axis=axes, **wide).reshape(shape)
-        if ct.shape != shape:  # a partial of fewer dimensions, such as a number
-            ct = ct + zeros(kind)
-    if ct.dtype != kind.dtype:
-        if ct.dtype.kind == "c" and kind.dtype.kind != "c":
-            ct = ct.real
-        ct = ct.astype(kind.dtype)
-    return ct
-
-
-def expand_to(t: Any, kind: ArrayType) -> Any:
-    """Return tangent `t` broadcast and cast to `kind`."""
-    if t.__class__ in PYTHON_SCALARS:
-        t = np.asarray(t)
-    if t.dtype != kind.dtype:
-        t = t.real.astype(kind.dtype) if kind.dtype.kind != "c" and t.dtype.kind == "c" else t.astype(kind.dtype)
-    return t if t.shape == kind.shape else t + zeros(kind)
-
-
-def zeros(kind: ArrayType) -> np.ndarray[Any, Any]:
-    """Return zeros of a type, as a read-only array of no memory to speak of."""
-    return np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
-
-
-# ------------------------------------------------------------------------------------------- reading of rules
-
-
-Names = tuple[str, ...]
-
-
-def parameters_of(function: Rule) -> tuple[Names, Names, Names, Names]:
-    """Return the names of a function's parameters: positional ones, `*args`, keyword-only ones, `**kwargs`.
-
-    Read off the function's code where there is one: import reads hundreds of rules, and `inspect` is slow for that.
-    """
-    inner = inspect.unwrap(function)
-    if isinstance(inner, FunctionType):
-        code = inner.__code__
-        names, positional = code.co_varnames, code.co_argcount  # in order: positional, keyword-only, *args, **kwargs
-        end = positional + code.co_kwonlyargcount
-        star = end + bool(code.co_flags & inspect.CO_VARARGS)
-        others = star + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return names[:positional], names[end:star], names[positional:end], names[star:others]
-    text = getattr(inner, "__text_signature__", None) if isinstance(inner, BuiltinFunctionType) else None
-    if text:  # "($module, a, b, /)"
-        return tuple(n for n in text.strip("()").split(", ") if n.isidentifier()), (), (), ()
-    found = inspect.signature(function).parameters.values()
-    plain = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-    of_star, of_keyword, of_rest = (tuple(p.name for p in found if p.kind is kind) for kind in kinds)
-    return plain, of_star, of_keyword, of_rest
-
-
-def _read(prim: str, rule: Rule, allowed: set[str]) -> tuple[Names, Names, Names]:
-    """Return the values that a rule names, the parameters it names, and `**params`; TypeError for unknown names."""
-    names, _, params, others = parameters_of(rule)
-    unknown = [n for n in names if n not in allowed]
-    if unknown:
-        raise TypeError(
-            f"primitive '{prim}': a rule names {', '.join(unknown)}, which is none of {', '.join(sorted(allowed))}"
-        )
-    return names, params, others
-
-
-def _input_names(impl: Rule, count: int | None) -> tuple[str, ...]:
-    """Return the names of the inputs: the function's own, x y z if it is not Python's, ("*xs",) if variadic."""
-    if isinstance(impl, np.ufunc):
-        return ("x", "y", "z")[: impl.nin]
-    if count is not None and not isinstance(impl, FunctionType):
-        return ("x", "y", "z")[:count]
-    names, star, _, _ = parameters_of(impl)
-    if star:
-        return ("*" + star[0],)
-    if count is not None and len(names) != count or names in (("a", "b"), ("a",)):
-        names = ("x", "y", "z")[: count or len(names)]
-    return names
-
-
-class _Writer:
-    """Writes the source of one plan; collects what is saved, which types are kept, and the rules called."""
-
-    def __init__(self, prim: Primitive, active: Sequence[int]):
-        self.prim = prim
-        self.active = tuple(active)
-        self.saves: list[int] = []
-        self.typed: list[int] = []
-        self.env: dict[str, Any] = {}
-        self.lines: list[str] = []
-
-    def name(self, value: Any) -> str:
-        """Return a name for a constant of the generated code."""
-        key = f"k{len(self.env)}"
-        self.env[key] = value
-        return key
-
-    def saved(self, index: int) -> str:
-        if index not in self.saves:
-            self.saves.append(index)
-        return f"saved[{self.saves.index(index)}]"
-
-    def type(self, index: int) -> str:
-        if index not in self.typed:
-            self.typed.append(index)
-        return f"types[{self.typed.index(index)}]"
-
-    def call(self, rule: Rule, local: dict[str, str], linear: Sequence[int] = ()) -> str:
-        """Return the source of a call of `rule`; `linear` inputs are given as types."""
-        prim = self.prim
-        allowed = {*local, *prim.inputs, *(n + "_type" for n in prim.inputs), *prim.outputs}
-        names, params, others = _read(prim.name, rule, allowed)
-        parts = []
-        for n in names:
-            if n in local:
-                parts.append(local[n])
-            elif n in prim.inputs:
-                i = prim.inputs.index(n)
-                parts.append(self.type(i) if i in linear else self.saved(i))
-            elif n in prim.outputs:
-                parts.append(self.saved(~prim.outputs.index(n)))
-            else:
-                parts.append(self.type(prim.inputs.index(n.removesuffix("_type"))))
-        parts += [f"{n}=params['{n}']" for n in params]
-        parts += ["**params"] * len(others)
-        return f"{self.name(rule)}({', '.join(parts)})"
-
-    def compile(self, arguments: str, result: str) -> Rule:
-        body = [*self.lines, f"return {result}"]
-        source = f"def plan({arguments}):\n" + "".join(f"    {line}\n" for line in body)
-        env = self.env
-        exec(_code(source), env)
-        return env["plan"]  # type: ignore[no-any-return]
-
-
-@functools.lru_cache(maxsize=4096)
-def _code(source: str) -> Any:
-    return compile(source, "<fgrad plan>", "exec")
-
-
-def _bits(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 # ------------------------------------------------------------------------------------------------ elementwise
@@ -271,7 +80,7 @@ def elementwise(
         "elementwise",
         impl,
         type or functools.partial(elementwise_type, impl, operator),
-        inputs=_input_names(impl, len(partials)),
+        inputs=input_names(impl, len(partials)),
         make_plan=_elementwise_plan,
         declared={"d": partials, "operator": operator},
         gpu=gpu,
@@ -279,11 +88,11 @@ def elementwise(
     )
     for i, partial in enumerate(partials):  # a partial that names an unknown value fails here, at import
         if partial is not None:
-            _partial(_Writer(prim, (i,)), partial, "ct")
+            _partial(Writer(prim, (i,)), partial, "ct")
     return register(prim)
 
 
-def _partial(w: _Writer, partial: Any, ct: str) -> str:
+def _partial(w: Writer, partial: Any, ct: str) -> str:
     """Return the source of `ct` times a partial derivative."""
     if isinstance(partial, Gate):
         branches = _partial(w, partial.factor, ct), _partial(w, partial.otherwise, ct)
@@ -305,10 +114,10 @@ def _choose(mask: Any, x: Any, y: Any) -> Any:
 
 def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     partials = prim.declared["d"]
-    active = [i for i in _bits(mask) if partials[i] is not None]
+    active = [i for i in bits_of(mask) if partials[i] is not None]
     if not active:
         return _constant_plan(prim, mask, forward)
-    w = _Writer(prim, active)
+    w = Writer(prim, active)
     n = len(active)
     terms = [_partial(w, partials[i], f"t{k}" if forward else "ct") for k, i in enumerate(active)]
     if not forward:
@@ -369,29 +178,25 @@ def linear(
         "linear",
         impl,
         type,
-        inputs=_input_names(impl, None),
+        inputs=input_names(impl, None),
         make_plan=_linear_plan,
         batch=batch,
         declared={"wrt": wrt, "transpose": transposes, "shift": shift},
         gpu=gpu,
         doc=doc,
     )
-    if not _variadic(prim):
+    if not is_variadic(prim):
         for i, rule in zip(wrt, transposes, strict=True):
-            _Writer(prim, (i,)).call(rule, {"ct": "ct"}, wrt)
+            Writer(prim, (i,)).call(rule, {"ct": "ct"}, wrt)
     return register(prim)
 
 
-def _variadic(prim: Primitive) -> bool:
-    return bool(prim.inputs) and prim.inputs[0].startswith("*")
-
-
 def _linear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
-    if _variadic(prim):
+    if is_variadic(prim):
         return _variadic_plan(prim, mask, forward)
     wrt, rules = prim.declared["wrt"], prim.declared["transpose"]
-    active = [i for i in _bits(mask) if i in wrt]
-    w = _Writer(prim, active)
+    active = [i for i in bits_of(mask) if i in wrt]
+    w = Writer(prim, active)
     if not forward:
         parts = [w.call(rules[wrt.index(i)], {"ct": "ct"}, wrt) for i in active]
         pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
@@ -415,7 +220,7 @@ def _linear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
 def _variadic_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     """Plan a variadic linear primitive; the mask's top bit marks the number of inputs (see `plan_key`)."""
     count = mask.bit_length() - 1
-    active = tuple(_bits(mask ^ (1 << count)))
+    active = tuple(bits_of(mask ^ (1 << count)))
     transpose = prim.declared["transpose"][0]
 
     def pull(saved: Any, types: Any, params: Params, ct: Any) -> Any:
@@ -449,7 +254,7 @@ def bilinear(
         "bilinear",
         impl,
         type,
-        inputs=_input_names(impl, 2),
+        inputs=input_names(impl, 2),
         make_plan=_bilinear_plan,
         batch=batch,
         declared={"transpose": transpose, "shift": shift},
@@ -457,13 +262,13 @@ def bilinear(
         doc=doc,
     )
     for i, rule in enumerate(transpose):
-        _Writer(prim, (i,)).call(rule, {"ct": "ct"}, (i,))
+        Writer(prim, (i,)).call(rule, {"ct": "ct"}, (i,))
     return register(prim)
 
 
 def _bilinear_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
-    active = _bits(mask)
-    w = _Writer(prim, active)
+    active = bits_of(mask)
+    w = Writer(prim, active)
     if not forward:
         parts = [w.call(prim.declared["transpose"][i], {"ct": "ct"}, (i,)) for i in active]
         pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
@@ -510,7 +315,7 @@ def differential(
         "differential",
         impl,
         type,
-        inputs=_input_names(impl, None),
+        inputs=input_names(impl, None),
         outputs=outputs,
         make_plan=_differential_plan,
         batch=batch,
@@ -520,16 +325,16 @@ def differential(
     )
     for i in range(len(jvps)):
         if jvps[i] is not None:
-            _Writer(prim, (i,)).call(jvps[i], {"t": "t"})
+            Writer(prim, (i,)).call(jvps[i], {"t": "t"})
         if pulls[i] is not None:
-            _Writer(prim, (i,)).call(pulls[i], {"ct": "ct"})
+            Writer(prim, (i,)).call(pulls[i], {"ct": "ct"})
     return register(prim)
 
 
 def _differential_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     jvps, pulls = prim.declared["jvp"], prim.declared["pull"]
-    active = [i for i in _bits(mask) if i < len(jvps) and jvps[i] is not None]
-    w = _Writer(prim, active)
+    active = [i for i in bits_of(mask) if i < len(jvps) and jvps[i] is not None]
+    w = Writer(prim, active)
     if forward:
         w.lines.append("t = None")
         for k, i in enumerate(active):
@@ -551,7 +356,7 @@ def _differential_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
 
 
-def _materialized(w: _Writer) -> str:
+def _materialized(w: Writer) -> str:
     """Return the source of the cotangent as a rule gets it: arrays for all outputs."""
     if not w.prim.multiple:
         return "ct"
@@ -599,7 +404,7 @@ def composite(
         "composite",
         impl or definition,
         type or _type_by_definition,
-        inputs=_input_names(definition, None),
+        inputs=input_names(definition, None),
         make_plan=_composite_plan if pulls else None,
         batch=batch,
         definition=definition,
@@ -611,7 +416,7 @@ def composite(
         prim.type_rule = functools.partial(_type_by_definition, prim)
     for rule in pulls or ():
         if rule is not None:
-            _Writer(prim, ()).call(rule, {"ct": "ct"})
+            Writer(prim, ()).call(rule, {"ct": "ct"})
     return register(prim)
 
 
@@ -622,10 +427,10 @@ def _type_by_definition(prim: Primitive, *types: ArrayType, **params: Any) -> Ar
 
 def _composite_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
     pulls = prim.declared["pull"]
-    active = [i for i in _bits(mask) if i < len(pulls) and pulls[i] is not None]
+    active = [i for i in bits_of(mask) if i < len(pulls) and pulls[i] is not None]
     if forward:
         raise TypeError(f"composite '{prim.name}' is pushed through its definition")
-    w = _Writer(prim, active)
+    w = Writer(prim, active)
     parts = [w.call(pulls[i], {"ct": "ct"}) for i in active]
     pull = w.compile("saved, types, params, ct", "".join(p + ", " for p in parts))
     return Plan(prim, w.active, tuple(w.saves), tuple(w.typed), pull, None)
@@ -650,7 +455,7 @@ def constant(
         "constant",
         impl,
         type or functools.partial(elementwise_type, impl, operator),
-        inputs=_input_names(impl, None) if not isinstance(impl, np.ufunc) else ("x", "y", "z")[: impl.nin],
+        inputs=input_names(impl, None) if not isinstance(impl, np.ufunc) else ("x", "y", "z")[: impl.nin],
         outputs=outputs,
         make_plan=_constant_plan,
         batch=batch,
@@ -668,17 +473,3 @@ def _constant_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
 def structured(name: str, impl: Rule, type: Rule, *, multiple: bool = True, doc: str = "") -> Primitive:
     """Declare a primitive that holds functions or Programs; each interpreter has its own entry in `rules`."""
     return register(Primitive(name, "structured", impl, type, multiple=multiple, doc=doc))
-
-
-# ------------------------------------------------------------------------------------------------ finding a plan
-
-
-def plan_for(prim: Primitive, mask: int, count: int, forward: bool = False) -> Plan:
-    """Return the plan of `prim` for the differentiated inputs in `mask`, out of `count`; cached on the primitive."""
-    plans = prim.push_plans if forward else prim.plans
-    key = mask | (1 << count) if _variadic(prim) else mask
-    plan = plans.get(key)
-    if plan is None:
-        assert prim.make_plan is not None, prim
-        plan = plans[key] = prim.make_plan(prim, key, forward)
-    return plan  # type: ignore[no-any-return]

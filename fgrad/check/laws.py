@@ -18,7 +18,7 @@ from fgrad import tree
 from fgrad.check.differences import estimate, is_inexact_type, widen
 from fgrad.check.grads import cast_like, pairing, random_like, tolerance, worst
 from fgrad.core import PYTHON_SCALARS, Params, Primitive, Tracer, type_of
-from fgrad.kinds import plan_for
+from fgrad.plans import plan_for
 from fgrad.program import trace
 from fgrad.transforms.jit import jit
 from fgrad.transforms.jvp import jvp

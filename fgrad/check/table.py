@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 from fgrad.core import TABLE, Primitive
-from fgrad.kinds import plan_for
+from fgrad.plans import plan_for
 
 HEADER = """# The primitives
 

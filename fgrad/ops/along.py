@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from fgrad.core import ArrayType
-from fgrad.kinds import linear, zeros
+from fgrad.kinds import linear
+from fgrad.plans import zeros
 
 
 def same_type(x, *others, **params):

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from fgrad.core import ArrayType
-from fgrad.kinds import composite, differential, linear, zeros
+from fgrad.kinds import composite, differential, linear
 from fgrad.ops.along import checked, same_type, strides_of
 from fgrad.ops.along import put_along_add as put_along_add
 from fgrad.ops.along import take_along as take_along
@@ -33,6 +33,7 @@ from fgrad.ops.shape import (
     to_integer,
 )
 from fgrad.ops.sort import argsort
+from fgrad.plans import zeros
 
 
 def _rest(shape, axes):

@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from fgrad.core import ArrayType, broadcast_array, type_of
-from fgrad.kinds import constant, linear, sum_to
+from fgrad.kinds import constant, linear
 from fgrad.ops.elementwise import select
+from fgrad.plans import sum_to
 
 
 def _no_change(size, **params):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fgrad.core import ArrayType
-from fgrad.kinds import composite, constant, differential, zeros
+from fgrad.kinds import composite, constant, differential
 from fgrad.ops.along import put_along_add, shift_axis, take_along
+from fgrad.plans import zeros
 
 
 def _argsort(*keys, axis):

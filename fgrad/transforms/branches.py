@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import Params, Tracer
-from fgrad.kinds import zeros
 from fgrad.ops.control import call, cond
+from fgrad.plans import zeros
 from fgrad.program import Program, Var
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, Step

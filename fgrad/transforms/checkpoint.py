@@ -15,9 +15,10 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import Params, Primitive, state, type_of
-from fgrad.kinds import linear, zeros
+from fgrad.kinds import linear
 from fgrad.ops.control import call
 from fgrad.ops.custom import checkpoint_call
+from fgrad.plans import zeros
 from fgrad.program import Program, Trace, Var, simplify, trace
 from fgrad.source import function_label
 from fgrad.transforms.jvp import Forward

@@ -9,7 +9,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import Interpreter, Params, Primitive, ValueTracer, type_of
-from fgrad.kinds import plan_for
+from fgrad.plans import plan_for
 from fgrad.source import function_label
 from fgrad.transforms.linearize import (
     as_operand,

@@ -29,7 +29,7 @@ from fgrad.core import (
     state,
     type_of,
 )
-from fgrad.kinds import Plan, Rule, plan_for
+from fgrad.plans import Plan, Rule, plan_for
 from fgrad.source import function_label
 
 # ------------------------------------------------------------------------------------------------- the tape

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import Params
-from fgrad.kinds import zeros
 from fgrad.ops.control import scan, while_loop
 from fgrad.ops.reduce import reduce_any
+from fgrad.plans import zeros
 from fgrad.program import Program, Trace
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, LinearTracer, Step

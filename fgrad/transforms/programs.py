@@ -12,7 +12,7 @@ from typing import Any
 
 from fgrad import tree
 from fgrad.core import ArrayType, Interpreter, Params, Tracer, state, type_of
-from fgrad.kinds import hooks, zeros
+from fgrad.plans import hooks, zeros
 from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import (

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fgrad.core import Params, Primitive, type_of
-from fgrad.kinds import zeros
 from fgrad.ops.control import call
+from fgrad.plans import zeros
 from fgrad.program import Program, Trace
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, LinearTracer, Node, Step, leaf, private

@@ -2,7 +2,7 @@
 
 A function that is linear in its traced inputs is recorded without values. `linear_transpose` walks that tape
 backwards; a tangent rule run by `splice` adds its nodes to the tape of a `Linearize` that is at work. The pull of a
-primitive declared by a tangent rule is derived here (the hook of `fgrad.kinds`).
+primitive declared by a tangent rule is derived here (the hook of `fgrad.plans`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
-from fgrad.kinds import Plan, Rule, hooks, plan_for, zeros
+from fgrad.plans import Plan, Rule, hooks, plan_for, zeros
 from fgrad.transforms.linearize import (
     Linearize,
     Node,

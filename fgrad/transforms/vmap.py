@@ -14,7 +14,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, type_of
-from fgrad.kinds import parameters_of
+from fgrad.plans import parameters_of
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
 

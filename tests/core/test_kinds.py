@@ -9,7 +9,8 @@ import pytest
 
 from fgrad import kinds
 from fgrad.core import TABLE
-from fgrad.kinds import elementwise, parameters_of
+from fgrad.kinds import elementwise
+from fgrad.plans import parameters_of
 
 P = inspect.Parameter
 KINDS = ((P.POSITIONAL_ONLY, P.POSITIONAL_OR_KEYWORD), (P.VAR_POSITIONAL,), (P.KEYWORD_ONLY,), (P.VAR_KEYWORD,))

@@ -18,6 +18,7 @@ FLOORS = {
     "fgrad.tree": 0,
     "fgrad.core": 0,
     "fgrad.program": 1,
+    "fgrad.plans": 1,
     "fgrad.kinds": 1,
     "fgrad.ops": 2,
     "fgrad.transforms": 3,

@@ -8,7 +8,7 @@ flow, `fgrad.random` random numbers, `fgrad.scipy` SciPy's functions and solvers
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from fgrad import errors, lax, numpy, ops, tree
+from fgrad import errors, numpy, ops, tree
 from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
@@ -29,13 +29,13 @@ __version__ = "0.1.0"
 
 
 if _TYPE_CHECKING:
-    from fgrad import config, kernels, nn, random, scipy
+    from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
 
 
 def __getattr__(name: str) -> object:
     """Load what many programs do without when it is first asked for."""
-    if name in ("config", "kernels", "nn", "random", "scipy"):
+    if name in ("config", "kernels", "lax", "nn", "random", "scipy"):
         return _import_module(f"fgrad.{name}")
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads

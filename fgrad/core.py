@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -238,8 +239,26 @@ class Primitive:
         return _primitive_named, (self.name,)
 
 
-TABLE: dict[str, Primitive] = {}
-"""Every primitive by name, in order of declaration."""
+class Table(dict[str, Primitive]):
+    """Primitives by name, in order of declaration. Families named in `late` are imported when one is looked for."""
+
+    def __init__(self) -> None:
+        self.late: list[str] = []
+
+    def __missing__(self, name: str) -> Primitive:
+        self.complete()
+        if name not in self:
+            raise KeyError(name)
+        return self[name]
+
+    def complete(self) -> None:
+        """Import the families that are not in the table yet."""
+        while self.late:
+            import_module(self.late.pop())
+
+
+TABLE = Table()
+"""Every primitive by name."""
 
 
 def register(prim: Primitive) -> Primitive:
@@ -258,6 +277,9 @@ def _primitive_named(name: str) -> Primitive:
 
 ufunc_table: dict[Any, Callable[..., Any]] = {}
 """NumPy ufunc -> the function that stands for it on traced values. Filled by `fgrad.numpy`."""
+
+late_functions: dict[str, str] = {}
+"""Module of NumPy -> the module that, once imported, enters its functions in `function_table`."""
 
 function_table: dict[Any, Callable[..., Any]] = {}
 """NumPy function -> the function that stands for it on traced values. Filled by `fgrad.numpy`."""
@@ -427,9 +449,11 @@ class Tracer:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if state.interpreter is None:
             raise_leaked(self)
+        module = getattr(func, "__module__", None) or "numpy"
+        if func not in function_table and module in late_functions:
+            import_module(late_functions.pop(module))
         fun = function_table.get(func)
         if fun is None:
-            module = getattr(func, "__module__", "numpy") or "numpy"
             name = getattr(func, "__name__", repr(func))
             raise TypeError(_no_counterpart(self, f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")))
         return fun(*args, **kwargs)

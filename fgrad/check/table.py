@@ -27,6 +27,7 @@ def table() -> str:
     Raises:
         LookupError: a primitive neither has a `doc` nor stands for a function of NumPy or an operator of Python.
     """
+    TABLE.complete()
     return HEADER + "".join(row(TABLE[name]) + "\n" for name in sorted(TABLE))
 
 

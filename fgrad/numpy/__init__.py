@@ -5,10 +5,13 @@ of primitives. NumPy's own functions called on a traced value come here through 
 Beyond NumPy there is `at(x)[index].set(values)`.
 """
 
+from importlib import import_module as _import_module
+
 import numpy as _np
 
 from fgrad.core import Array as ndarray  # noqa: F401
-from fgrad.numpy import fft, linalg, methods  # noqa: F401
+from fgrad.core import late_functions as _late_functions
+from fgrad.numpy import methods
 from fgrad.numpy.calculus import *  # noqa: F403
 from fgrad.numpy.creation import *  # noqa: F403
 from fgrad.numpy.dtypes import *  # noqa: F403
@@ -33,3 +36,15 @@ if hasattr(_np, "__array_namespace_info__"):  # from NumPy 2.1 on
     __array_namespace_info__ = _np.__array_namespace_info__
 
 methods.install()
+_late_functions.update({"numpy.fft": "fgrad.numpy.fft", "numpy.linalg": "fgrad.numpy.linalg"})
+
+
+def __getattr__(name: str) -> object:
+    """Load `fft` and `linalg` when they are first asked for."""
+    if name in ("fft", "linalg"):
+        return _import_module(f"fgrad.numpy.{name}")
+    raise AttributeError(f"module 'fgrad.numpy' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "fft", "linalg"})

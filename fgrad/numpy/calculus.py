@@ -7,7 +7,6 @@ import operator
 
 import numpy as np
 
-from fgrad.numpy import linalg
 from fgrad.numpy.arguments import as_array, cast, counterpart, inexact, known, one_axis, operand, promoted, refuse
 from fgrad.numpy.indexing import unknown_mask
 from fgrad.numpy.shaping import take_axis
@@ -352,6 +351,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         y = e.mul(y, s.reshape(weights, shape=(weights.size, *(1,) * (y.ndim - 1))))
     scale = e.sqrt(e.square(powers).sum(axis=0))
     rcond = x.size * np.finfo(x.dtype).eps if rcond is None else rcond
+    from fgrad.numpy import linalg  # loaded when it is first needed
+
     found = linalg.lstsq(e.div(powers, scale), y, rcond)[0]
     return e.div(found.T, scale).T
 
@@ -371,6 +372,8 @@ def roots(p):
     if p.size < 2:
         return np.zeros(len(value) - 1 - last, p.dtype)
     companion = s.concatenate(s.reshape(-p[1:] / p[0], shape=(1, p.size - 1)), np.eye(p.size - 2, p.size - 1), axis=0)
+    from fgrad.numpy import linalg  # loaded when it is first needed
+
     found = linalg.eigvals(companion)
     return s.concatenate(found, np.zeros(len(value) - 1 - last, found.dtype), axis=0)
 

@@ -19,6 +19,7 @@ from tests.laws import arrays as a
 
 def _rows():
     """Return the primitives that fgrad itself declares: tests and examples enter more into the table."""
+    TABLE.complete()
     floors = (f"{fgrad.__name__}.ops.", f"{fgrad.__name__}.transforms.")
     modules = [m for name, m in sys.modules.items() if name.startswith(floors)]
     ours = {id(x) for m in modules for x in vars(m).values()}

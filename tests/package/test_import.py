@@ -22,7 +22,20 @@ def test_loads_nothing_heavy(name):
     assert not HEAVY & loaded
 
 
-LATER = ("backend.cpu", "check", "config", "kernels", "nn", "random", "scipy")
+LATER = (
+    "backend.cpu",
+    "check",
+    "config",
+    "kernels",
+    "lax",
+    "nn",
+    "numpy.fft",
+    "numpy.linalg",
+    "ops.fft",
+    "ops.linalg",
+    "random",
+    "scipy",
+)
 
 
 def test_loads_the_rest_when_it_is_asked_for():

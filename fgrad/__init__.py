@@ -25,9 +25,6 @@ from fgrad.transforms.vmap import vmap
 jacobian = jacrev
 remat = checkpoint
 
-__version__ = "0.1.0"
-
-
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
@@ -37,6 +34,8 @@ def __getattr__(name: str) -> object:
     """Load what many programs do without when it is first asked for."""
     if name in ("config", "kernels", "lax", "nn", "random", "scipy"):
         return _import_module(f"fgrad.{name}")
+    if name == "__version__":  # stands in pyproject.toml alone
+        return _import_module("importlib.metadata").version("fgrad")
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")

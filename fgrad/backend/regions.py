@@ -21,8 +21,8 @@ from fgrad.program import Atom, Equation, Program, Var
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-TILE = 32768
-"""Elements of one value in a tile: a handful of float32 values of this size fit into a core's cache."""
+TILE = 65536
+"""Elements of one value in a tile: several float32 values of this size fit into a cache, and threads seldom wait."""
 
 SMALLEST = 131072
 """Elements of the largest value below which tiles do not pay."""
@@ -322,6 +322,15 @@ def start_values(region: Region) -> list[np.ndarray[Any, Any]]:
     return out
 
 
+def tile_bounds(rows: int, width: int) -> list[tuple[int, int]]:
+    """Return the rows of each tile, so that cores get equal shares of tiles of about `TILE` elements."""
+    count = -(-rows // max(1, TILE // width))
+    if count > 1:
+        count = min(rows, -(-count // _cores()) * _cores())
+    step = -(-rows // count)
+    return [(i, min(i + step, rows)) for i in range(0, rows, step)]
+
+
 def run_tiles(region: Region, kernel: Callable[[int], Any], operands: Sequence[Any]) -> list[Any]:
     """Run the region's kernel over all tiles and return its results.
 
@@ -330,8 +339,7 @@ def run_tiles(region: Region, kernel: Callable[[int], Any], operands: Sequence[A
         kernel: number of rows -> function of (tiles, whole operands, targets).
         operands: values of `sliced`, then of `whole`.
     """
-    step = max(1, min(region.rows, TILE // region.width))
-    bounds = [(i, min(i + step, region.rows)) for i in range(0, region.rows, step)]
+    bounds = tile_bounds(region.rows, region.width)
     count = len(region.sliced)
     tiles, whole = operands[:count], operands[count:]
     results = start_values(region)

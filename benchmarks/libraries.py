@@ -87,15 +87,15 @@ class Fgrad(Functional):
         self.fgrad = fgrad
         self.grad, self.value_and_grad = fgrad.grad, fgrad.value_and_grad
         self.hessian_of, self.vmap = fgrad.hessian, fgrad.vmap
-        self.names = names(
+        self.names = names(  # what networks need is loaded when it is used
             fnp,
-            relu=fgrad.nn.relu,
-            softplus=fgrad.nn.softplus,
-            softmax=fgrad.nn.softmax,
+            relu=lambda x: fgrad.nn.relu(x),
+            softplus=lambda x: fgrad.nn.softplus(x),
+            softmax=lambda x: fgrad.nn.softmax(x),
             cross_entropy=lambda logits, labels: fgrad.kernels.cross_entropy(logits, labels).mean(),
-            gelu=fgrad.nn.gelu,
+            gelu=lambda x: fgrad.nn.gelu(x),
             layer_norm=layer_norm_in(fnp),
-            attention=attention_with(fgrad.nn.softmax),
+            attention=attention_with(lambda x: fgrad.nn.softmax(x)),
             scan=lambda step, state, xs: fgrad.lax.scan(lambda h, x: (step(h, x), None), state, xs)[0],
         )
 
@@ -234,7 +234,17 @@ class Torch(Library):
         value.backward()
         return value, x.grad
 
-    tape = gradient
+    def tape(self, f, arguments):
+        leaves = mapped(lambda t: t.requires_grad_(), arguments)
+        each = leaves[0].values() if isinstance(leaves[0], dict) else leaves
+
+        def run():
+            for leaf in each:
+                leaf.grad = None
+            f(*leaves).backward()
+            return mapped(lambda t: t.grad, leaves[0])
+
+        return run
 
     def forward(self, f, arguments):
         leaves = mapped(lambda t: t.requires_grad_(), arguments)

@@ -11,16 +11,21 @@ from typing import NamedTuple
 
 
 class Effort(NamedTuple):
-    """How long to measure: seconds of one sample, seconds of a row, and the fewest and most rounds."""
+    """How long to measure: seconds of one sample, seconds of a row, and the fewest and most rounds.
+
+    `pause` is how long one library's threads get to fall asleep before the next is measured: those of OpenBLAS and
+    OpenMP wait for more work in loops, and took up to ten times the time of what ran beside them.
+    """
 
     sample: float
     row: float
     least: int
     most: int
+    pause: float
 
 
-FULL = Effort(sample=4e-3, row=12.0, least=5, most=60)
-QUICK = Effort(sample=2e-3, row=0.7, least=3, most=15)
+FULL = Effort(sample=5e-3, row=15.0, least=5, most=40, pause=0.05)
+QUICK = Effort(sample=2e-3, row=1.0, least=3, most=15, pause=0.03)
 
 
 def seconds_of(run, calls=1):
@@ -50,6 +55,8 @@ def interleaved(runs, effort):
     rounds = 0
     while rounds < effort.least or (rounds < effort.most and time.perf_counter() - start < effort.row):
         for name in order:
+            time.sleep(effort.pause)
+            runs[name]()  # wakes up its own threads
             seconds[name].append(seconds_of(runs[name], calls[name]))
         order.append(order.pop(0))
         rounds += 1

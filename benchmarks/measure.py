@@ -13,8 +13,9 @@ from typing import NamedTuple
 class Effort(NamedTuple):
     """How long to measure: seconds of one sample, seconds of a row, and the fewest and most rounds.
 
-    `pause` is how long one library's threads get to fall asleep before the next is measured: those of OpenBLAS and
-    OpenMP wait for more work in loops, and took up to ten times the time of what ran beside them.
+    Before each sample the threads of other libraries get `pause` seconds to fall asleep: those of OpenBLAS and OpenMP
+    wait for more work in loops, and took up to ten times the time of what ran beside them. Then the library runs for
+    `warm` seconds untimed, for its own threads and the cores are asleep by now as well.
     """
 
     sample: float
@@ -22,10 +23,11 @@ class Effort(NamedTuple):
     least: int
     most: int
     pause: float
+    warm: float
 
 
-FULL = Effort(sample=5e-3, row=15.0, least=5, most=40, pause=0.05)
-QUICK = Effort(sample=2e-3, row=1.0, least=3, most=15, pause=0.03)
+FULL = Effort(sample=10e-3, row=20.0, least=5, most=30, pause=0.05, warm=0.05)
+QUICK = Effort(sample=2e-3, row=1.0, least=3, most=15, pause=0.03, warm=0.02)
 
 
 def seconds_of(run, calls=1):
@@ -44,6 +46,15 @@ def calls_for(run, effort):
     return calls
 
 
+def settle(run, effort):
+    """Let the threads of others fall asleep, then run for a while untimed, at least once."""
+    time.sleep(effort.pause)
+    end = time.perf_counter() + effort.warm
+    run()
+    while time.perf_counter() < end:
+        run()
+
+
 def interleaved(runs, effort):
     """Return the seconds a call took in each round, by name; each round starts with another library."""
     calls = {name: calls_for(run, effort) for name, run in runs.items()}
@@ -55,8 +66,7 @@ def interleaved(runs, effort):
     rounds = 0
     while rounds < effort.least or (rounds < effort.most and time.perf_counter() - start < effort.row):
         for name in order:
-            time.sleep(effort.pause)
-            runs[name]()  # wakes up its own threads
+            settle(runs[name], effort)
             seconds[name].append(seconds_of(runs[name], calls[name]))
         order.append(order.pop(0))
         rounds += 1

@@ -14,7 +14,7 @@ from benchmarks.workloads import WORKLOADS, rosenbrock
 
 pytestmark = pytest.mark.heavy
 
-BRIEF = Effort(sample=0.0, row=0.0, least=2, most=2, pause=0.0)
+BRIEF = Effort(sample=0.0, row=0.0, least=2, most=2, pause=0.0, warm=0.0)
 
 
 @pytest.fixture(scope="module")

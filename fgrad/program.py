@@ -194,6 +194,13 @@ class Trace(Interpreter):
         self.consts: list[tuple[Var, Any]] = []
         self._known: dict[int, tuple[Any, Var, Any]] = {}
 
+    @classmethod
+    def alone(cls, label: str) -> Trace:
+        """Return a recorder that hands nothing to a transform at work: for Programs derived from Programs."""
+        recorder = cls(label)
+        recorder.parent = None
+        return recorder
+
     def input(self, kind: ArrayType) -> ProgramTracer:
         """Return a new input of the Program."""
         var = Var(kind)

@@ -183,8 +183,7 @@ def _giving(program: Program, kept: Sequence[Var]) -> Program:
 
 def _pull_again(program: Program, mask: Mask, kept: Sequence[Var]) -> tuple[Program, list[int], Mask]:
     """Record `(inputs, kept values, cotangents of active outputs) -> cotangents of reached inputs` as one Program."""
-    recorder = Trace(f"pull of {program.label}")
-    recorder.parent = None
+    recorder = Trace.alone(f"pull of {program.label}")
     inputs = [recorder.input(t) for t in program.in_types]
     given = {id(v): recorder.input(v.type) for v in kept}
     tape = under(recorder, Linearize, program.label)

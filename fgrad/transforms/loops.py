@@ -123,8 +123,7 @@ def _scan_pull_body(
 
 
 def _record_scan_pull(split, body, fixed, stacked, const_ids, active_carry, active_ys, x_ids, n):  # type: ignore[no-untyped-def]
-    back = Trace(f"pull of {body.label}")
-    back.parent = None
+    back = Trace.alone(f"pull of {body.label}")
     linear = split.linear
     residuals: dict[int, Any] = {j: back.input(linear.inputs[j].type) for j in fixed}
     sums = [back.input(body.in_types[i].strong()) for i in const_ids]
@@ -354,12 +353,10 @@ def _frozen_lanes(
 ) -> tuple[Program, Program, list[Any]]:
     """Return test and body that go on until every example is done, and keep the carry of those that are."""
     types = [v.type for v in test.inputs]
-    any_left = Trace(test.label)
-    any_left.parent = None
+    any_left = Trace.alone(test.label)
     inputs = [any_left.input(t) for t in types]
     program = any_left.finish([under(any_left, lambda: reduce_any(test.run(*inputs)[0], axes=(0,)))])
-    step = Trace(body.label)
-    step.parent = None
+    step = Trace.alone(body.label)
     head = [step.input(t) for t in types[:m]]
     fixed = [step.input(t) for t in body.in_types[:n]]
     carry = [step.input(t) for t in body.in_types[n:]]

@@ -56,8 +56,7 @@ def differentiable(kind: ArrayType) -> bool:
 
 def type_by_tracing(definition: Callable[..., Any], kinds: Sequence[ArrayType], params: Params) -> Any:
     """Return the type (or types) of what a composite's definition gives."""
-    recorder = Trace("a definition")
-    recorder.parent = None
+    recorder = Trace.alone("a definition")
     out = under(recorder, lambda: definition(*[recorder.input(kind) for kind in kinds], **params))
     return tuple([type_of(x) for x in out]) if isinstance(out, tuple) else type_of(out)
 
@@ -99,8 +98,7 @@ def linearize_program(program: Program, mask: Mask, push: bool = False, force: M
 
 
 def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> Linearization:
-    recorder = Trace(program.label)
-    recorder.parent = None
+    recorder = Trace.alone(program.label)
     inputs = [recorder.input(kind) for kind in program.in_types]
     tape = under(recorder, Linearize, program.label, push)
     leaves = [leaf() if m and differentiable(t) else None for m, t in zip(mask, program.in_types, strict=True)]
@@ -115,8 +113,11 @@ def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> 
     active = tuple(m or bool(force and f) for m, f in zip(mine, force or mine, strict=True))
     places = {id(v): k for k, v in enumerate(recorder.inputs)}
     residual_inputs = [places.get(id(x.variable)) for x in residuals]
-    make = _push_program if push else _pull_program
-    linear, reached = make(program, recorder, order, residuals, nodes, leaves, active)
+    walk = Trace.alone(f"{'push' if push else 'pull'} of {program.label}")
+    copies, moved = _with_saved(order, {id(x.variable): walk.input(x.type) for x in residuals})
+    ends = [None if node is None else moved.get(node, node) for node in nodes]
+    record = _record_push if push else _record_pull
+    linear, reached = record(walk, program, copies, ends, leaves, active)
     return Linearization(simplify(forward), simplify(linear), active, reached, residual_inputs)
 
 
@@ -141,59 +142,45 @@ def _with_arrays(order: Sequence[Node], arrays: Sequence[Sequence[Any]]) -> dict
     return copies
 
 
-def _pull_program(
+def _record_pull(
+    walk: Trace,
     program: Program,
-    recorder: Trace,
     order: Sequence[Node],
-    residuals: Sequence[ProgramTracer],
-    nodes: Sequence[Node | None],
+    ends: Sequence[Node | None],
     leaves: Sequence[Node | None],
     active: Mask,
 ) -> tuple[Program, list[int]]:
-    """Record the walk backwards as a Program of residuals and cotangents."""
-    back = Trace(f"pull of {program.label}")
-    back.parent = None
-    swap = {id(x.variable): back.input(x.type) for x in residuals}
-    copies, moved = _with_saved(order, swap)
+    """Record the walk backwards, from cotangents of the active outputs to those of the inputs that are reached."""
     cts: dict[Node, Any] = {}
-    for node, kind, is_active in zip(nodes, program.out_types, active, strict=True):
-        if not is_active:
-            continue
-        ct = back.input(kind.strong())
-        if node is not None:
-            target = moved.get(node, node)
-            have = cts.get(target)
-            cts[target] = ct if have is None else under(back, lambda a, b: a + b, have, ct)
-    under(back, pull_back, copies, cts)
+    for end, kind, is_active in zip(ends, program.out_types, active, strict=True):
+        if is_active:
+            ct = walk.input(kind.strong())
+            if end is not None:
+                have = cts.get(end)
+                cts[end] = ct if have is None else under(walk, lambda a, b: a + b, have, ct)
+    under(walk, pull_back, order, cts)
     reached = [i for i, n in enumerate(leaves) if n is not None and n in cts]
-    return back.finish([cts[leaves[i]] for i in reached]), reached  # type: ignore[index]
+    return walk.finish([cts[leaves[i]] for i in reached]), reached  # type: ignore[index]
 
 
-def _push_program(
+def _record_push(
+    walk: Trace,
     program: Program,
-    recorder: Trace,
     order: Sequence[Node],
-    residuals: Sequence[ProgramTracer],
-    nodes: Sequence[Node | None],
+    ends: Sequence[Node | None],
     leaves: Sequence[Node | None],
     active: Mask,
 ) -> tuple[Program, list[int]]:
-    """Record the walk forwards as a Program of residuals and tangents of the active inputs."""
-    ahead = Trace(f"push of {program.label}")
-    ahead.parent = None
-    swap = {id(x.variable): ahead.input(x.type) for x in residuals}
-    copies, moved = _with_saved(order, swap)
-    tangents: dict[Node, Any] = {}
+    """Record the walk forwards, from tangents of the inputs to those of the active outputs."""
     reached = [i for i, n in enumerate(leaves) if n is not None]
-    for i in reached:
-        tangents[leaves[i]] = ahead.input(program.in_types[i].strong())  # type: ignore[index]
-    under(ahead, push_forward, copies, tangents)
+    tangents: dict[Node, Any] = {leaves[i]: walk.input(program.in_types[i].strong()) for i in reached}  # type: ignore[misc]
+    under(walk, push_forward, order, tangents)
     outs = []
-    for node, kind, is_active in zip(nodes, program.out_types, active, strict=True):
+    for end, kind, is_active in zip(ends, program.out_types, active, strict=True):
         if is_active:
-            t = None if node is None else tangents.get(moved.get(node, node))
+            t = None if end is None else tangents.get(end)
             outs.append(zeros(kind) if t is None else t)
-    return ahead.finish(outs), reached
+    return walk.finish(outs), reached
 
 
 def jvp_program(program: Program, mask: Mask, force: Mask | None = None) -> tuple[Program, Mask]:
@@ -202,8 +189,7 @@ def jvp_program(program: Program, mask: Mask, force: Mask | None = None) -> tupl
 
 
 def _jvp(program: Program, mask: Mask, force: Mask | None) -> tuple[Program, Mask]:
-    recorder = Trace(f"jvp of {program.label}")
-    recorder.parent = None
+    recorder = Trace.alone(f"jvp of {program.label}")
     inputs = [recorder.input(kind) for kind in program.in_types]
     forward = under(recorder, Forward, program.label)
     args = [forward.wrap(x, recorder.input(x.type.strong())) if m else x for x, m in zip(inputs, mask, strict=True)]
@@ -228,8 +214,7 @@ def batch_program(
 
 
 def _batch(program: Program, mask: Mask, size: int, axis_name: Any, force: Mask | None) -> tuple[Program, Mask]:
-    recorder = Trace(f"vmap of {program.label}")
-    recorder.parent = None
+    recorder = Trace.alone(f"vmap of {program.label}")
     inputs = [
         recorder.input(ArrayType((size, *t.shape), t.dtype) if m else t)
         for t, m in zip(program.in_types, mask, strict=True)

@@ -81,8 +81,7 @@ def traced_mask(linear: Transpose, args: Sequence[Any]) -> Mask:
 
 def check_linear(linear: Transpose, program: Program, mask: Mask) -> None:
     """Raise TypeError unless a Program is linear in the inputs in `mask`."""
-    recorder = Trace(program.label)
-    recorder.parent = None
+    recorder = Trace.alone(program.label)
     scratch = Transpose(linear.label, recorder, linear.clock)
     inputs = [TangentTracer(scratch, t, leaf()) if m else recorder.input(t) for t, m in zip(program.in_types, mask)]
     under(scratch, lambda: program.run(*inputs))

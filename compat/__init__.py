@@ -6,10 +6,11 @@
 from math import e, inf, nan, pi
 
 import fgrad.numpy as _numpy  # noqa: F401  (its functions are what recorded operations are composed of)
-from fgrad.compat import dtypes as _dtypes
-from fgrad.compat.dtypes import Size, device, dtype, finfo, get_default_dtype, iinfo, set_default_dtype
-from fgrad.compat.methods import FUNCTIONS as _FUNCTIONS
-from fgrad.compat.modes import (
+
+from . import dtypes as _dtypes
+from .dtypes import Size, device, dtype, finfo, get_default_dtype, iinfo, set_default_dtype
+from .methods import FUNCTIONS as _FUNCTIONS
+from .modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -17,17 +18,17 @@ from fgrad.compat.modes import (
     no_grad,
     set_grad_enabled,
 )
-from fgrad.compat.printing import set_printoptions
-from fgrad.compat.tensor import Tensor
+from .printing import set_printoptions
+from .tensor import Tensor
 
 # What the table of functions and dtypes holds; the namespaces below are modules that take some of these names back.
 globals().update(_FUNCTIONS)
 globals().update(_dtypes.DTYPES)
 globals().update({alias: _dtypes.DTYPES[name] for alias, name in _dtypes.ALIASES.items()})
 
-from fgrad.compat import autograd, cuda, fft, func, linalg, nn, random, special, testing, utils  # noqa: E402
-from fgrad.compat.func import vmap  # noqa: E402
-from fgrad.compat.unchanged import as_torch  # noqa: E402
+from . import autograd, cuda, fft, func, linalg, nn, random, special, testing, utils  # noqa: E402
+from .func import vmap  # noqa: E402
+from .unchanged import as_torch  # noqa: E402
 
 newaxis = None
 strided, contiguous_format, preserve_format = "torch.strided", "torch.contiguous_format", "torch.preserve_format"

@@ -2,6 +2,6 @@
 
 import sys
 
-from fgrad.compat.unchanged import main
+from .unchanged import main
 
 sys.exit(main(sys.argv[1:]))

@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 
-from fgrad.compat.engine import Needed, Pass, accumulate, in_dtype_of, run_pass
-from fgrad.compat.graph import AccumulateGrad, GradientEdge, GraphNode
-from fgrad.compat.hooks import as_tensor
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import apply, place_of
-from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap
 from fgrad.extend import TABLE, state
+
+from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass
+from .graph import AccumulateGrad, GradientEdge, GraphNode
+from .hooks import as_tensor
+from .modes import mode
+from .tape import apply, place_of
+from .tensor import LEAF, Tensor, type_name, wrap
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fgrad.compat import dtypes, graph, views
-from fgrad.compat.hooks import as_tensor
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import FREED, FREED_MESSAGE, Output, place_of
-from fgrad.compat.tensor import LEAF, Tensor, type_name, wrap
+from . import dtypes, graph, views
+from .hooks import as_tensor
+from .modes import mode
+from .tape import FREED, FREED_MESSAGE, Output, place_of
+from .tensor import LEAF, Tensor, type_name, wrap
 
 
 class Saved:

@@ -13,9 +13,11 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from fgrad.compat.hooks import run_hooks
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import (
+from fgrad.extend import state
+
+from .hooks import run_hooks
+from .modes import mode
+from .tape import (
     FREED,
     FREED_MESSAGE,
     Output,
@@ -24,8 +26,7 @@ from fgrad.compat.tape import (
     pull_recorded,
     unpacked,
 )
-from fgrad.compat.tensor import LEAF, Tensor, wrap
-from fgrad.extend import state
+from .tensor import LEAF, Tensor, wrap
 
 MAX_DEPTH = 20
 """Passes nested deeper than this in one thread go on in a new one, so that Python's recursion limit is not met."""

@@ -1,6 +1,6 @@
 """`torch.fft`: Fourier transforms."""
 
-from fgrad.compat.methods.numeric import FFT
+from .methods.numeric import FFT
 
 globals().update(vars(FFT))
 __all__ = sorted(vars(FFT))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple
 
-from fgrad.compat.tensor import Tensor, wrap, wrap_value
 from fgrad.extend import Forward
+
+from .tensor import Tensor, wrap, wrap_value
 
 _levels = []
 

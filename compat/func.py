@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 
-from fgrad.compat.methods.table import found_in, mapped
-from fgrad.compat.tensor import Tensor, wrap_value
 from fgrad.extend import grad as _grad
 from fgrad.extend import jacfwd as _jacfwd
 from fgrad.extend import jacrev as _jacrev
@@ -16,6 +14,9 @@ from fgrad.extend import jvp as _jvp
 from fgrad.extend import value_and_grad as _value_and_grad
 from fgrad.extend import vjp as _vjp
 from fgrad.extend import vmap as _vmap
+
+from .methods.table import found_in, mapped
+from .tensor import Tensor, wrap_value
 
 __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
 

@@ -10,11 +10,11 @@ import inspect
 import types
 import warnings
 
-from fgrad.compat import views
-from fgrad.compat.context import AutogradContext
-from fgrad.compat.modes import mode, no_grad
-from fgrad.compat.tape import clock, place_of
-from fgrad.compat.tensor import LEAF, Tensor, wrap
+from . import views
+from .context import AutogradContext
+from .modes import mode, no_grad
+from .tape import clock, place_of
+from .tensor import LEAF, Tensor, wrap
 
 _LEGACY = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "

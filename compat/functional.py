@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat import views
-from fgrad.compat.backward import grad
-from fgrad.compat.methods.table import FUNCTIONS
-from fgrad.compat.modes import enable_grad, mode
-from fgrad.compat.tensor import LEAF, Tensor, wrap
+from . import views
+from .backward import grad
+from .methods.table import FUNCTIONS
+from .modes import enable_grad, mode
+from .tensor import LEAF, Tensor, wrap
 
 # ------------------------------------------------------------------------------------------ arguments and results
 

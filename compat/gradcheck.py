@@ -9,10 +9,10 @@ import warnings
 
 import numpy as np
 
-from fgrad.compat import engine, views
-from fgrad.compat.backward import grad
-from fgrad.compat.modes import enable_grad, no_grad
-from fgrad.compat.tensor import Tensor, wrap
+from . import engine, views
+from .backward import grad
+from .modes import enable_grad, no_grad
+from .tensor import Tensor, wrap
 
 
 class GradcheckError(RuntimeError):

@@ -6,14 +6,15 @@ import contextlib
 
 import numpy as np
 
-from fgrad.compat import graph
-from fgrad.compat.engine import passes as running
-from fgrad.compat.engine import queue_callback
-from fgrad.compat.hooks import PlaceHooks
-from fgrad.compat.modes import mode, no_grad
-from fgrad.compat.tape import Packed, place_of
-from fgrad.compat.tensor import Tensor, wrap
 from fgrad.extend import Tracer
+
+from . import graph
+from .engine import passes as running
+from .engine import queue_callback
+from .hooks import PlaceHooks
+from .modes import mode, no_grad
+from .tape import Packed, place_of
+from .tensor import Tensor, wrap
 
 
 class saved_tensors_hooks:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from fgrad.compat.tensor import Tensor, wrap
+from .tensor import Tensor, wrap
 
 _ids = itertools.count().__next__
 

@@ -1,6 +1,6 @@
 """`torch.linalg`: linear algebra."""
 
-from fgrad.compat.methods.linalg import LINALG
+from .methods.linalg import LINALG
 
 globals().update(vars(LINALG))
 __all__ = sorted(vars(LINALG))

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from fgrad.compat import dtypes, graph
-from fgrad.compat.tensor import LEAF, Tensor
 from fgrad.extend import Tracer
+
+from . import dtypes, graph
+from .tensor import LEAF, Tensor
 
 
 class _Options:

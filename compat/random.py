@@ -1,6 +1,6 @@
 """`torch.random`: the default generator."""
 
-from fgrad.compat.methods.random import (
+from .methods.random import (
     RANDOM,
     Generator,  # noqa: F401
 )

@@ -1,6 +1,6 @@
 """`torch.special`: special functions."""
 
-from fgrad.compat.methods.numeric import SPECIAL
+from .methods.numeric import SPECIAL
 
 globals().update(vars(SPECIAL))
 __all__ = sorted(vars(SPECIAL))

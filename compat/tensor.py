@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.dtypes import CPU, Size
+from . import dtypes
+from .dtypes import CPU, Size
 
 
 class _Leaf:

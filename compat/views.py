@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat.dtypes import category
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import Node, apply, clock, node_class, place_of, recipe_for
-from fgrad.compat.tensor import LEAF, TYPE_NAMES, Tensor, wrap
 from fgrad.extend import TABLE, ArrayType, linear, state, sum_to, type_of
+
+from .dtypes import category
+from .modes import mode
+from .tape import Node, apply, clock, node_class, place_of, recipe_for
+from .tensor import LEAF, TYPE_NAMES, Tensor, wrap
 
 PLAIN = None
 MULTIPLE = "multiple"

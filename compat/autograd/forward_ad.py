@@ -1,6 +1,6 @@
 """`torch.autograd.forward_ad`."""
 
-from fgrad.compat.forward_ad import (
+from ..forward_ad import (
     UnpackedDualTensor,
     dual_level,
     enter_dual_level,

@@ -1,7 +1,7 @@
 """`torch.autograd.function`."""
 
-from fgrad.compat.context import AutogradContext, BackwardCFunction, FunctionCtx, _ContextMethodMixin
-from fgrad.compat.function import Function, FunctionMeta, InplaceFunction, once_differentiable
+from ..context import AutogradContext, BackwardCFunction, FunctionCtx, _ContextMethodMixin
+from ..function import Function, FunctionMeta, InplaceFunction, once_differentiable
 
 __all__ = [
     "AutogradContext", "BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction",

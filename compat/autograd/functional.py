@@ -1,5 +1,5 @@
 """`torch.autograd.functional`."""
 
-from fgrad.compat.functional import hessian, hvp, jacobian, jvp, vhp, vjp
+from ..functional import hessian, hvp, jacobian, jvp, vhp, vjp
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

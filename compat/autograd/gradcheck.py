@@ -3,7 +3,7 @@
 import sys
 import types
 
-from fgrad.compat.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from ..gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -1,7 +1,7 @@
 """`torch.autograd.graph`."""
 
-from fgrad.compat.graph import GradientEdge, Node
-from fgrad.compat.graph_hooks import (
+from ..graph import GradientEdge, Node
+from ..graph_hooks import (
     disable_saved_tensors_hooks,
     get_gradient_edge,
     increment_version,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fgrad.compat import engine
-from fgrad.compat.modes import no_grad
-from fgrad.compat.tensor import Tensor
+from .. import engine
+from ..modes import no_grad
+from ..tensor import Tensor
 
 
 class _Engine:

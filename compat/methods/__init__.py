@@ -1,7 +1,7 @@
 """The functions and methods of tensors, by family: one line each, composed from fgrad's primitives and functions."""
 
-from fgrad.compat.methods import pointwise  # noqa: I001  (families that others build on come first)
-from fgrad.compat.methods import (
+from . import pointwise  # noqa: I001  (families that others build on come first)
+from . import (
     reduce,
     shape,
     arrange,
@@ -14,7 +14,7 @@ from fgrad.compat.methods import (
     numeric,
     protocols,
 )
-from fgrad.compat.methods.table import FUNCTIONS
+from .table import FUNCTIONS
 
 __all__ = [
     "FUNCTIONS",

@@ -6,11 +6,12 @@ import builtins
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.methods.shape import diagonal_view, expand, place_diagonal, reshape, sizes, transpose
-from fgrad.compat.methods.table import FUNCTIONS, composed, define, promoted
-from fgrad.compat.tensor import Tensor, normal_dim
 from fgrad.extend import TABLE as P
+
+from .. import dtypes
+from ..tensor import Tensor, normal_dim
+from .shape import diagonal_view, expand, place_diagonal, reshape, sizes, transpose
+from .table import FUNCTIONS, composed, define, promoted
 
 
 def joined(fun, name):

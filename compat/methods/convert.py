@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.dtypes import device as Device
-from fgrad.compat.methods.create import TYPED
-from fgrad.compat.methods.table import FUNCTIONS, define
-from fgrad.compat.methods.table import to as cast_to
-from fgrad.compat.tensor import Tensor, type_name
+from .. import dtypes
+from ..dtypes import device as Device
+from ..tensor import Tensor, type_name
+from .create import TYPED
+from .table import FUNCTIONS, define
+from .table import to as cast_to
 
 
 def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):

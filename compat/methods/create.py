@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.dtypes import device as Device
-from fgrad.compat.methods.table import FUNCTIONS, define
-from fgrad.compat.tensor import LEAF, TYPE_NAMES, Tensor, wrap
 from fgrad.extend import Tracer
+
+from .. import dtypes
+from ..dtypes import device as Device
+from ..tensor import LEAF, TYPE_NAMES, Tensor, wrap
+from .table import FUNCTIONS, define
 
 
 def made(data, requires_grad=False):

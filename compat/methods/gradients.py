@@ -8,11 +8,11 @@ from collections import OrderedDict
 
 import numpy as np
 
-from fgrad.compat import graph, hooks, views
-from fgrad.compat.backward import backward as run_backward
-from fgrad.compat.methods.table import define
-from fgrad.compat.tape import place_of
-from fgrad.compat.tensor import LEAF, Tensor, wrap
+from .. import graph, hooks, views
+from ..backward import backward as run_backward
+from ..tape import place_of
+from ..tensor import LEAF, Tensor, wrap
+from .table import define
 
 # -------------------------------------------------------------------------------------------------- flags
 

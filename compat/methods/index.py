@@ -6,12 +6,13 @@ import builtins
 
 import numpy as np
 
-from fgrad.compat import views
-from fgrad.compat.methods.reduce import known
-from fgrad.compat.methods.shape import index_view
-from fgrad.compat.methods.table import FUNCTIONS, composed, define, in_place, promoted, to
-from fgrad.compat.tensor import Tensor, normal_dim, wrap
 from fgrad.extend import TABLE as P
+
+from .. import views
+from ..tensor import Tensor, normal_dim, wrap
+from .reduce import known
+from .shape import index_view
+from .table import FUNCTIONS, composed, define, in_place, promoted, to
 
 # ------------------------------------------------------------------------------------------ what an index means
 

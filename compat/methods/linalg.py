@@ -7,12 +7,13 @@ from collections import namedtuple
 
 import numpy as np
 
-from fgrad.compat.methods.reduce import result_type, vector_norm
-from fgrad.compat.methods.table import FUNCTIONS, composed, define
-from fgrad.compat.tape import apply
-from fgrad.compat.tensor import Tensor
 from fgrad.extend import TABLE as P
 from fgrad.extend import state
+
+from ..tape import apply
+from ..tensor import Tensor
+from .reduce import result_type, vector_norm
+from .table import FUNCTIONS, composed, define
 
 # ------------------------------------------------------------------------------------------------- products
 

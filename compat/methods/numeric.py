@@ -6,11 +6,11 @@ import types
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.methods.reduce import mean
-from fgrad.compat.methods.reduce import sum as total
-from fgrad.compat.methods.table import FUNCTIONS, composed, define
-from fgrad.compat.tensor import Tensor, normal_dim, wrap
+from .. import dtypes
+from ..tensor import Tensor, normal_dim, wrap
+from .reduce import mean
+from .reduce import sum as total
+from .table import FUNCTIONS, composed, define
 
 
 def diff(input, n=1, dim=-1):

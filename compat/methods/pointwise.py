@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.methods.table import FUNCTIONS, binary, composed, define, in_place, unary
-from fgrad.compat.tensor import Tensor, wrap
-from fgrad.compat.views import imag_view, real_view, view
 from fgrad.extend import TABLE as P
+
+from .. import dtypes
+from ..tensor import Tensor, wrap
+from ..views import imag_view, real_view, view
+from .table import FUNCTIONS, binary, composed, define, in_place, unary
 
 # ---------------------------------------------------------------------------------------------- functions of one value
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat.methods.table import found_in, mapped, run
-from fgrad.compat.tensor import Tensor, wrap
 from fgrad.extend import function_table, ufunc_table
+
+from ..tensor import Tensor, wrap
+from .table import found_in, mapped, run
 
 
 def _plain(x):

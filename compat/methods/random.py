@@ -10,10 +10,10 @@ import types
 
 import numpy as np
 
-from fgrad.compat import dtypes, views
-from fgrad.compat.methods.create import filled, made, numpy_dtype, shape_of
-from fgrad.compat.methods.table import FUNCTIONS, define
-from fgrad.compat.tensor import Tensor, wrap
+from .. import dtypes, views
+from ..tensor import Tensor, wrap
+from .create import filled, made, numpy_dtype, shape_of
+from .table import FUNCTIONS, define
 
 
 class Generator:

@@ -6,10 +6,11 @@ from collections import namedtuple
 
 import numpy as np
 
-from fgrad.compat import dtypes
-from fgrad.compat.methods.table import FUNCTIONS, composed, define
-from fgrad.compat.tensor import Tensor, normal_dim
 from fgrad.extend import TABLE as P
+
+from .. import dtypes
+from ..tensor import Tensor, normal_dim
+from .table import FUNCTIONS, composed, define
 
 
 def axes(dim, ndim):

@@ -11,14 +11,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from fgrad.compat import dtypes, views
-from fgrad.compat.methods.table import FUNCTIONS, define
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import apply, node_class
-from fgrad.compat.tensor import Tensor, normal_dim, wrap
-from fgrad.compat.views import Index, view
 from fgrad.extend import TABLE as P
 from fgrad.extend import ArrayType, Plan, Primitive, linear, state
+
+from .. import dtypes, views
+from ..modes import mode
+from ..tape import apply, node_class
+from ..tensor import Tensor, normal_dim, wrap
+from ..views import Index, view
+from .table import FUNCTIONS, define
 
 # ---------------------------------------------------------------------------------------------- views
 

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy import ndarray
 
-from fgrad.compat import dtypes, views
-from fgrad.compat.dtypes import FLOAT32, FLOAT64, cast, result_dtype
-from fgrad.compat.hooks import PlaceHooks
-from fgrad.compat.modes import mode
-from fgrad.compat.tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
-from fgrad.compat.tensor import LEAF, Tensor, wrap, wrap_value
 from fgrad.extend import TABLE, Tracer, elementwise_types, state
+
+from .. import dtypes, views
+from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
+from ..hooks import PlaceHooks
+from ..modes import mode
+from ..tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
+from ..tensor import LEAF, Tensor, wrap, wrap_value
 
 new = object.__new__
 

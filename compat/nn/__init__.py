@@ -1,6 +1,6 @@
 """`torch.nn`: parameters and plain functions. Layers are not part of this package."""
 
-from fgrad.compat.nn import functional
-from fgrad.compat.nn.parameter import Parameter
+from . import functional
+from .parameter import Parameter
 
 __all__ = ["Parameter", "functional"]

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat.methods.random import source as _source
-from fgrad.compat.methods.reduce import known as _known
-from fgrad.compat.methods.reduce import log_softmax as _log_softmax_of
-from fgrad.compat.methods.reduce import mean as _mean
-from fgrad.compat.methods.reduce import softmax as _softmax_of
-from fgrad.compat.methods.reduce import sum as _sum
-from fgrad.compat.methods.reduce import vector_norm as _vector_norm
-from fgrad.compat.methods.table import FUNCTIONS, composed, in_place
-from fgrad.compat.tensor import normal_dim as _normal_dim
-from fgrad.compat.tensor import wrap as _wrap
 from fgrad.extend import TABLE as P
+
+from ..methods.random import source as _source
+from ..methods.reduce import known as _known
+from ..methods.reduce import log_softmax as _log_softmax_of
+from ..methods.reduce import mean as _mean
+from ..methods.reduce import softmax as _softmax_of
+from ..methods.reduce import sum as _sum
+from ..methods.reduce import vector_norm as _vector_norm
+from ..methods.table import FUNCTIONS, composed, in_place
+from ..tensor import normal_dim as _normal_dim
+from ..tensor import wrap as _wrap
 
 # ---------------------------------------------------------------------------------------------------- activations
 

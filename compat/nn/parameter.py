@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.compat.tensor import Tensor
+from ..tensor import Tensor
 
 
 class Parameter(Tensor):

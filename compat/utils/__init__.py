@@ -1,5 +1,5 @@
 """`torch.utils`."""
 
-from fgrad.compat.utils import checkpoint
+from . import checkpoint
 
 __all__ = ["checkpoint"]

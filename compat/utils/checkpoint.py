@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fgrad.compat.backward import backward
-from fgrad.compat.function import Function
-from fgrad.compat.methods.random import default_generator
-from fgrad.compat.modes import enable_grad, no_grad
-from fgrad.compat.tensor import Tensor
+from ..backward import backward
+from ..function import Function
+from ..methods.random import default_generator
+from ..modes import enable_grad, no_grad
+from ..tensor import Tensor
 
 
 class _Checkpoint(Function):

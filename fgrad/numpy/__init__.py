@@ -12,6 +12,7 @@ import numpy as _np
 from fgrad.core import Array as ndarray  # noqa: F401
 from fgrad.core import late_functions as _late_functions
 from fgrad.numpy import methods
+from fgrad.numpy.applying import *  # noqa: F403
 from fgrad.numpy.calculus import *  # noqa: F403
 from fgrad.numpy.creation import *  # noqa: F403
 from fgrad.numpy.dtypes import *  # noqa: F403

@@ -17,8 +17,8 @@ from fgrad.ops import shape as s
 from fgrad.ops import special as sp
 
 __all__ = """
-    apply_along_axis apply_over_axes convolve correlate diff ediff1d gradient interp poly polyadd polyder polydiv
-    polyfit polyint polymul polysub polyval roots sinc trapezoid unwrap
+    convolve correlate diff ediff1d gradient i0 interp poly polyadd polyder polydiv polyfit polyint polymul polysub
+    polyval roots sinc trapezoid unwrap
 """.split()
 
 # -------------------------------------------------------------------------------------- differences, integrals
@@ -422,33 +422,20 @@ def polyint(p, m=1, k=None):
 # ---------------------------------------------------------------------------------------------- along an axis
 
 
-@counterpart(np.apply_along_axis)
-def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """Apply a function of vectors to every line along an axis; its result takes the axis' place."""
-    x = as_array(arr)
-    axis = one_axis(axis, x.ndim)
-    lines = s.transpose(x, perm=(*[i for i in range(x.ndim) if i != axis], axis))
-    lead = lines.shape[:-1]
-    rows = [as_array(func1d(lines[i], *args, **kwargs)) for i in np.ndindex(*lead)]
-    out = s.concatenate(*[s.reshape(row, shape=(1, *row.shape)) for row in promoted(*rows)], axis=0)
-    out = s.reshape(out, shape=(*lead, *rows[0].shape))
-    inner = out.ndim - len(lead)
-    order = [*range(axis), *range(len(lead), len(lead) + inner), *range(axis, len(lead))]
-    return s.transpose(out, perm=tuple(order))
-
-
-@counterpart(np.apply_over_axes)
-def apply_over_axes(func, a, axes):
-    """Apply a reduction `func(a, axis)` over several axes in turn; reduced axes are kept at size 1."""
-    x = as_array(a)
-    for axis in np.atleast_1d(axes).tolist():
-        axis = one_axis(axis, x.ndim)
-        out = as_array(func(x, axis))
-        x = out if out.ndim == x.ndim else s.reshape(out, shape=(*out.shape[:axis], 1, *out.shape[axis:]))
-    return x
-
-
 @counterpart(np.sinc)
 def sinc(x):
     """Compute sin(pi x) / (pi x), which is 1 at 0 and smooth there: derivatives are exact to any order."""
     return sp.sinc(inexact(as_array(x)))
+
+
+@counterpart(np.i0)
+def i0(x):
+    """Compute the modified Bessel function of the first kind and order 0; on traced values by SciPy.
+
+    Raises:
+        TypeError: x is complex.
+        ImportError: x is traced and SciPy is not installed.
+    """
+    from fgrad.scipy.values import i0 as bessel  # beyond NumPy: loaded with SciPy's functions
+
+    return bessel(inexact(as_array(x)))

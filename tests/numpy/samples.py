@@ -138,7 +138,7 @@ ELEMENTWISE = {
     **{name: unary(P - 0.5) for name in ("arctan", "atan")},
     **{name: unary(P - 0.5) for name in ("arcsin", "asin", "arccos", "acos", "arctanh", "atanh")},
     **{name: unary(P + 1.0, ints=False) for name in ("arccosh", "acosh")},
-    **{name: unary(M, complex_=False) for name in ("cbrt", "fabs", "floor", "ceil", "trunc", "fix", "sinc")},
+    **{name: unary(M, complex_=False) for name in ("cbrt", "fabs", "floor", "ceil", "trunc", "fix", "sinc", "i0")},
     **{name: unary(complex_=False) for name in ("deg2rad", "rad2deg", "radians", "degrees", "spacing")},
     "rint": unary(),
     **{name: pair() for name in ("add", "subtract", "multiply", "divide", "true_divide")},

@@ -18,6 +18,7 @@ EXEMPT = {
     "roots": "always complex on traced values; in test_options.py",
     "from_dlpack": "takes another library's array; in test_creation.py",
     **dict.fromkeys(("shares_memory", "may_share_memory"), "traced values have no memory; in test_creation.py"),
+    "vectorize": "takes a function; in test_applying.py",
     "fromfile": "reads a file; in test_creation.py",
 }
 NUMPYS_OWN = set(vars(fgrad.numpy.numpys_own))

@@ -8,8 +8,7 @@ import pytest
 
 import fgrad
 from fgrad.scipy import signal, special, stats
-from tests.scipy.test_special import ONE, TWO
-from tests.scipy.test_stats import CONTINUOUS, DISCRETE
+from tests.scipy.samples import CONTINUOUS, DISCRETE, ONE, TWO
 
 pytestmark = pytest.mark.parity
 

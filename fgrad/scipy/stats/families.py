@@ -37,7 +37,9 @@ def _log(formula: Formula, complement: Formula) -> Formula:
 
     def logarithm(*args: Any) -> Any:
         value = formula(*args)
-        return e.select(e.lt(value, 0.5), e.log(value), e.log1p(-complement(*args)))
+        never = e.eq(value, 0)  # the logarithm is -inf there, and its derivative 0
+        size = e.select(never, -math.inf, e.log(e.select(never, 1, value)))
+        return e.select(e.lt(value, 0.5), size, e.log1p(-complement(*args)))
 
     return logarithm
 
@@ -295,3 +297,23 @@ class Discrete(Family):
             [1.   0.25 0.  ]
         """
         return self._at("sf", k, args, kwargs)
+
+    def logcdf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the logarithm of the probability of at most k.
+
+        Example:
+            >>> from fgrad.scipy.stats import geom
+            >>> print(geom.logcdf([1, 60], 0.5).round(4))
+            [-0.6931 -0.    ]
+        """
+        return self._at("logcdf", k, args, kwargs)
+
+    def logsf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the logarithm of the probability of more than k.
+
+        Example:
+            >>> from fgrad.scipy.stats import poisson
+            >>> print(poisson.logsf([0, 40], 1.0).round(4))
+            [  -0.4587 -115.0101]
+        """
+        return self._at("logsf", k, args, kwargs)

@@ -27,6 +27,11 @@ globals().update(_dtypes.DTYPES)
 globals().update({alias: _dtypes.DTYPES[name] for alias, name in _dtypes.ALIASES.items()})
 
 from . import autograd, cuda, fft, func, linalg, nn, random, special, testing, utils  # noqa: E402
+from .anomaly import (  # noqa: E402
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+)
 from .func import vmap  # noqa: E402
 from .unchanged import as_torch  # noqa: E402
 
@@ -36,9 +41,10 @@ __version__ = "2.13.0+fgrad"
 
 __all__ = [
     "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "dtype", "e", "enable_grad", "fft", "finfo", "func",
-    "get_default_dtype", "iinfo", "inf", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "linalg",
-    "nan", "nn", "no_grad", "pi", "random", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special",
-    "testing", "utils", "vmap",
+    "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi", "random",
+    "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special", "testing",
+    "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({*_FUNCTIONS, *_dtypes.DTYPES, *_dtypes.ALIASES} - set(__all__))
 

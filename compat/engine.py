@@ -93,7 +93,7 @@ class Pass:
     def run(self):
         """Work off all places that are due, then the leaves."""
         due, places, grads = self.due, self.places, self.grads
-        plain = not self.create and self.captured is None
+        plain = not self.create and self.captured is None and self.__class__ is Pass
         while due:
             place = places.pop(-heappop(due))
             g = grads.pop(place)
@@ -196,6 +196,10 @@ class Pass:
                 for hook in list(extras.post_hooks.values()):
                     if hook(leaf) is not None:
                         raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+pass_class: type[Pass] = Pass
+"""What passes are when they run: anomaly mode puts a class that watches here."""
 
 
 class Needed(set):
@@ -321,6 +325,7 @@ def run_pass(roots, work):
 def _run_here(roots, work):
     outer = mode.enabled, passes.callbacks, passes.current
     mode.enabled = work.create
+    work.__class__ = pass_class
     passes.depth += 1
     passes.callbacks = callbacks = []
     passes.current = work

@@ -71,8 +71,8 @@ def link(recipe, kinds, out, params, parents, saved=()):
     node.types = tuple([kinds[k] if k >= 0 else out for k in typed])
     node.params = params
     node._parents = parents
-    node._seq = clock()
     node._more = None
+    node._seq = clock()
     return node
 
 

@@ -20,17 +20,19 @@ from fgrad.core import (
     ufunc_table,
 )
 from fgrad.kinds import Gate, bilinear, composite, constant, differential, elementwise, gate, linear, structured
+from fgrad.nonfinite import counterpart, entry, first_bad
 from fgrad.plans import Plan, expand_to, plan_for, sum_to, zeros
 from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp
 from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp
 from fgrad.transforms.transpose import transpose_rule
-from fgrad.transforms.vmap import vmap
+from fgrad.transforms.vmap import Batch, vmap
 
 __all__ = [
     "TABLE",
     "ArrayType",
+    "Batch",
     "Forward",
     "Gate",
     "Interpreter",
@@ -41,10 +43,13 @@ __all__ = [
     "bilinear",
     "composite",
     "constant",
+    "counterpart",
     "differential",
     "elementwise",
     "elementwise_types",
+    "entry",
     "expand_to",
+    "first_bad",
     "function_table",
     "gate",
     "grad",

@@ -1,13 +1,15 @@
 """`torch.autograd`: gradients of recorded computations. Names only; the work is done beside this package."""
 
+from ..anomaly import detect_anomaly, set_detect_anomaly
 from ..backward import backward, grad
 from ..function import Function
 from ..gradcheck import gradgradcheck
 from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from . import forward_ad, function, functional, grad_mode, gradcheck, graph
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, gradcheck, graph
 from .variable import Variable
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "forward_ad", "function", "functional", "grad", "grad_mode",
-    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+    "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
+    "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

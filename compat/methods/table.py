@@ -131,8 +131,8 @@ def binary(prim, kind="arithmetic", quiet=False):
             node._plan = recipe.plan
             node._parents = parents
             node.params = NO_PARAMS
-            node._seq = clock()
             node._more = None
+            node._seq = clock()  # what watches nodes (anomaly mode) sees them now
             node.types = None if b is y or a.shape == b.shape else elementwise_types(recipe.plan, (a, b), t._data)
             keep(node, recipe.saves, x, y, t)
         return t

@@ -13,6 +13,7 @@ FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptoo
 FLOORS = {
     "fgrad.triton_kernels": -1,
     "fgrad.errors": 0,
+    "fgrad.nonfinite": 0,
     "fgrad.source": 0,
     "fgrad.config": 0,
     "fgrad.tree": 0,

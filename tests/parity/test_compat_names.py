@@ -15,10 +15,7 @@ THREADS = "passes run in the thread that asks for them"
 NAMESPACES = ("", ".function", ".functional", ".forward_ad", ".graph", ".grad_mode", ".gradcheck")
 MISSING = {
     "": {
-        "detect_anomaly": "belongs to the anomaly mode",
-        "set_detect_anomaly": "belongs to the anomaly mode",
         "profiler": "belongs to the profiler",
-        "anomaly_mode": "belongs to the anomaly mode",
         "set_multithreading_enabled": THREADS,
         "enforce_grad_layout_policy": LAYOUT,
         "NestedIOFunction": NESTED,

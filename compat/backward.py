@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from fgrad.extend import TABLE, state
+from fgrad.extend import TABLE, Tracer, state
 
 from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass
 from .graph import AccumulateGrad, GradientEdge, GraphNode
@@ -133,6 +133,8 @@ def _result(g, t, k, allowed, materialize, create):
         return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None) if materialize else None
     if isinstance(g, Tensor):
         return g
+    if isinstance(g, Tracer):
+        return wrap(g)
     # A copy: the gradient may be a saved value, or the very array that the caller started from.
     return wrap(np.array(g if isinstance(t, GradientEdge) else in_dtype_of(t, g), order="C"))
 

@@ -78,6 +78,13 @@ class _ContextMethodMixin:
         self._to_save = tensors
         self._named_to_save = named
 
+    def save_for_forward(self, *tensors):
+        """Keep tensors for jvp, where `saved_tensors` and `saved_for_forward` give them back."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_forward expected all arguments to be tensors, but got {type(t).__name__}")
+        self._to_save_forward = tensors
+
     def mark_dirty(self, *args):
         """Say that forward changed these inputs in place; they have to be returned."""
         self._dirty = args
@@ -150,7 +157,7 @@ class AutogradContext(graph.Node, FunctionCtx):
         self._seq = 0
         self._width = 1
         self.materialize_grads = True
-        self._to_save = ()
+        self._to_save = self._to_save_forward = ()
         self._named_to_save = {}
         self._dirty = self._non_differentiable = ()
         self._kept = self._kept_by_name = None
@@ -176,7 +183,8 @@ class AutogradContext(graph.Node, FunctionCtx):
                 )
         self._kept = [Saved(t, self, inputs, outputs) for t in self._to_save]
         self._kept_by_name = {k: Saved(t, self, inputs, outputs) for k, t in self._named_to_save.items()}
-        self._to_save = self._named_to_save = ()
+        self.saved_for_forward = tuple(self._to_save_forward)
+        self._to_save = self._to_save_forward = self._named_to_save = ()
 
     def _unpacked(self, saved):
         if saved is FREED:

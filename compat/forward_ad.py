@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from fgrad.extend import Forward
 
+from .tape import place_of
 from .tensor import Tensor, wrap, wrap_value
 
 _levels = []
@@ -69,7 +70,7 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError(
             f"Expected tangent to have the same size as the primal: {list(tensor.shape)} but got {list(tangent.shape)}"
         )
-    return wrap(_levels[-1].wrap(tensor._data, tangent._data))
+    return wrap(_levels[-1].wrap(tensor._data, tangent._data), place_of(tensor))
 
 
 def unpack_dual(tensor, *, level=None):
@@ -77,4 +78,4 @@ def unpack_dual(tensor, *, level=None):
     if not _levels:
         return UnpackedDualTensor(tensor, None)
     value, tangent = _levels[-1].split(tensor._data)
-    return UnpackedDualTensor(wrap_value(value), None if tangent is None else wrap_value(tangent))
+    return UnpackedDualTensor(wrap_value(value, place_of(tensor)), None if tangent is None else wrap_value(tangent))

@@ -12,6 +12,7 @@ import warnings
 
 from . import views
 from .context import AutogradContext
+from .function_traced import TracedCall, is_traced
 from .modes import mode, no_grad
 from .tape import clock, place_of
 from .tensor import LEAF, Tensor, wrap
@@ -102,6 +103,32 @@ class Function(metaclass=FunctionMeta):
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Return the outputs for a batch of arguments and their batch dimensions; to be overridden for `func.vmap`."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def _has_vmap(cls):
+        return cls.vmap is not Function.vmap
+
+    @classmethod
+    def _has_setup(cls):
+        return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def _run_forward(cls, ctx, args, kwargs, setup=True):
+        """Run forward with its ctx, or without it and then setup_context."""
+        if not cls._has_setup():
+            return cls.forward(ctx, *args, **kwargs)
+        output = cls.forward(*args, **kwargs)
+        if setup:
+            cls.setup_context(ctx, tuple(args), output)
+        return output
+
     @classmethod
     def _pull(cls):
         """Return the method that computes gradients: backward or vjp; RuntimeError if both are given."""
@@ -140,9 +167,12 @@ class _Call:
 
     def run(self):
         """Return what forward returns, its tensors recorded."""
-        ctx = self._context()
-        with no_grad():
-            raw = self._forward(ctx)
+        if is_traced(self.args):
+            ctx, raw = TracedCall(self.function, self.args, self.kwargs, self._context).bind()
+        else:
+            ctx = self._context(self.args)
+            with no_grad():
+                raw = self.function._run_forward(ctx, self.args, self.kwargs)
         single = not isinstance(raw, (tuple, list))
         outputs = [raw] if single else list(raw)
         self._check_dirty(ctx, outputs)
@@ -152,23 +182,15 @@ class _Call:
             return outputs[0]
         return type(raw)(*outputs) if hasattr(raw, "_fields") else tuple(outputs)
 
-    def _context(self):
+    def _context(self, args):
         ctx = self.function._backward_cls.__new__(self.function._backward_cls)
         names = _argument_names(self.function)
         AutogradContext.__init__(ctx, argument_names=names, env=self.function)
         ctx.needs_input_grad = [p is not None for p in self.places]
-        ctx._parents = self.places if self.recorded else [None] * len(self.args)
-        ctx._is_tensor = [isinstance(a, Tensor) for a in self.args]
-        ctx._in_types = [(a._data.shape, a._data.dtype) if isinstance(a, Tensor) else None for a in self.args]
+        ctx._parents = self.places if self.recorded else [None] * len(args)
+        ctx._is_tensor = [isinstance(a, Tensor) for a in args]
+        ctx._in_types = [(a._data.shape, a._data.dtype) if isinstance(a, Tensor) else None for a in args]
         return ctx
-
-    def _forward(self, ctx):
-        function = self.function
-        if function.setup_context is Function.setup_context:
-            return function.forward(ctx, *self.args, **self.kwargs)
-        output = function.forward(*self.args, **self.kwargs)
-        function.setup_context(ctx, self.args, output)
-        return output
 
     def _check_dirty(self, ctx, outputs):
         for t in ctx._dirty:
@@ -273,7 +295,7 @@ def _argument_names(function):
         ]
     except (TypeError, ValueError):
         return ()
-    return tuple(names if function.setup_context is not Function.setup_context else names[1:])
+    return tuple(names if function._has_setup() else names[1:])
 
 
 def once_differentiable(backward):

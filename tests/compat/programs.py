@@ -4,6 +4,8 @@ Each text runs with `torch` bound to fgrad.compat (tests/compat) and, against th
 A program that starts with `raises Kind: phrase` must end in that error.
 """
 
+from tests.compat.programs_func import FUNCTION_TRANSFORMS
+
 ENGINE = {
     "accumulation adds into the same object": """
         x = torch.ones(3, requires_grad=True)
@@ -1736,6 +1738,7 @@ CONVERSIONS = {
 }
 
 AREAS = {
+    "functions under transforms": FUNCTION_TRANSFORMS,
     "engine": ENGINE,
     "flags": FLAGS,
     "versions": VERSIONS,

@@ -28,6 +28,7 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
+    from fgrad.sparse import sparse_hessian, sparse_jacobian
 
 
 def __getattr__(name: str) -> object:
@@ -38,6 +39,8 @@ def __getattr__(name: str) -> object:
         return _import_module("importlib.metadata").version("fgrad")
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
+    if name in ("sparse_hessian", "sparse_jacobian"):
+        return getattr(_import_module("fgrad.sparse"), name)
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
 
 
@@ -80,6 +83,8 @@ __all__ = [
     "random",
     "remat",
     "scipy",
+    "sparse_hessian",
+    "sparse_jacobian",
     "stop_gradient",
     "tree",
     "value_and_grad",

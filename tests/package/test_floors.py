@@ -30,6 +30,7 @@ FLOORS = {
     "fgrad.kernel_op": 4,
     "fgrad.kernels": 4,
     "fgrad.scipy": 4,
+    "fgrad.sparse": 4,
     "fgrad.nn": 4,
     "fgrad.check": 4,
     "fgrad.extend": 4,

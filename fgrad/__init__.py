@@ -28,6 +28,7 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
+    from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
 
 
@@ -39,6 +40,8 @@ def __getattr__(name: str) -> object:
         return _import_module("importlib.metadata").version("fgrad")
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
+    if name in ("profile", "record_function"):
+        return getattr(_import_module("fgrad.profiler"), name)
     if name in ("sparse_hessian", "sparse_jacobian"):
         return getattr(_import_module("fgrad.sparse"), name)
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
@@ -80,7 +83,9 @@ __all__ = [
     "linearize",
     "make_ir",
     "ops",
+    "profile",
     "random",
+    "record_function",
     "remat",
     "scipy",
     "sparse_hessian",

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from fgrad.backend.cpu import Compiled
-from fgrad.program import Equation, Program
+from fgrad.core import ArrayType, Params, Primitive
+from fgrad.program import Program
 
 
 def flops(program: Program) -> int:
     """Return an estimate of the floating-point operations of a Program: one per element and elementwise primitive."""
-    return sum(_flops_of(eq) for eq in program.equations)
+    return sum(
+        flops_of(eq.prim, eq.params, [a.type for a in eq.inputs], [v.type for v in eq.outputs])
+        for eq in program.equations
+    )
 
 
-def _flops_of(eq: Equation) -> int:
-    out = eq.outputs[0].type
-    if eq.prim.name == "dot_general":
-        return 2 * out.size * math.prod([eq.inputs[0].type.shape[a] for a in eq.params["contract"][0]])
-    if eq.prim.name == "scan":
-        return eq.params["length"] * flops(eq.params["body"])  # type: ignore[no-any-return]
-    if eq.prim.kind == "elementwise":
-        return out.size
-    return eq.inputs[0].type.size if eq.prim.name.startswith(("reduce_", "cum", "logsumexp")) else 0
+def flops_of(prim: Primitive, params: Params, inputs: Sequence[ArrayType], outputs: Sequence[ArrayType]) -> int:
+    """Return an estimate of the floating-point operations of one application of a primitive."""
+    if prim.name == "dot_general":
+        return 2 * outputs[0].size * math.prod([inputs[0].shape[a] for a in params["contract"][0]])
+    if prim.name == "scan":
+        return params["length"] * flops(params["body"])  # type: ignore[no-any-return]
+    if prim.kind == "elementwise":
+        return outputs[0].size
+    return inputs[0].size if prim.name.startswith(("reduce_", "cum", "logsumexp")) else 0
 
 
 class Lowered:

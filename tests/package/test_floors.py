@@ -34,6 +34,7 @@ FLOORS = {
     "fgrad.nn": 4,
     "fgrad.check": 4,
     "fgrad.extend": 4,
+    "fgrad.profiler": 4,
     "fgrad.compat": 5,
     "fgrad.__main__": 5,
     "fgrad": 6,  # fgrad/__init__.py: the public names, from every floor below

@@ -1,0 +1,191 @@
+"""What is observed of functional code beside primitives: jit, code generation and its product, backward passes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fgrad import tree
+from fgrad.backend.cpu import Compiled
+from fgrad.backend.lowered import flops
+from fgrad.core import Primitive, state
+from fgrad.plans import Plan
+from fgrad.profiler.record import Observer, Seen, here, span
+from fgrad.transforms import checkpoint, jacobian, jit, linearize, programs, transpose
+from fgrad.transforms.jit import JittedFunction, _Entry
+from fgrad.transforms.linearize import _PICK, Linearize, LinearTracer, Node
+
+Probe = tuple[Any, str, Any]
+
+
+def probes() -> Iterator[Probe]:
+    """Yield the owner, name and observed form of every entry point."""
+    yield JittedFunction, "__call__", _observed_call(JittedFunction.__call__)
+    yield JittedFunction, "_trace", _observed_trace(JittedFunction._trace)
+    yield jit, "make_guard", _observed_make_guard(jit.make_guard)
+    yield _Entry, "run", _observed_run(_Entry.run)
+    yield Compiled, "__init__", _observed_compile(Compiled.__init__)
+    yield Linearize, "process", _observed_process(Linearize.process)
+    pull_back = _observed_pull_back(linearize.pull_back)
+    for module in (linearize, transpose, jacobian, programs, checkpoint):
+        yield module, "pull_back", pull_back
+    yield threading.Thread, "start", _observed_start(threading.Thread.start)
+
+
+# ------------------------------------------------------------------------------------------------------------- jit
+
+
+def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: JittedFunction, *args: Any, **kwargs: Any) -> Any:
+        if not here.place.observers:
+            return original(self, *args, **kwargs)
+        with span(self._label, "jit"):
+            return self._call(args, kwargs)  # not by the guard, whose code would not be seen
+
+    return call
+
+
+def _observed_make_guard(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make_guard(function: JittedFunction, *args: Any) -> Any:
+        """Make none for a call that is observed: it would not be used, and costs more than the call."""
+        return function._guard if here.place.observers else original(function, *args)
+
+    return make_guard
+
+
+def _observed_trace(original: Callable[..., Any]) -> Callable[..., Any]:
+    def trace(self: JittedFunction, *args: Any) -> Any:
+        with span(f"trace: {self._label}", "trace"):
+            return original(self, *args)
+
+    return trace
+
+
+def _observed_compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compile(self: Compiled, program: Any, *args: Any, **kwargs: Any) -> None:
+        with span(f"compile: {program.label}", "compile"):
+            original(self, program, *args, **kwargs)
+
+    return compile
+
+
+def _observed_run(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: _Entry, leaves: Sequence[Any]) -> Any:
+        if not here.place.observers:
+            return original(self, leaves)
+        if self.compiled is None:
+            self.compiled = Compiled(self.closed, self.fast_math)
+        return tree.unflatten(self.out_tree, compute(self.compiled, leaves))
+
+    return run
+
+
+def compute(compiled: Compiled, args: Sequence[Any]) -> Any:
+    """Run generated code, as one event."""
+    program = compiled.program
+    kinds = [(t.shape, t.dtype) for t in program.in_types]
+    outs = [(t.shape, t.dtype) for t in program.out_types]
+    moved = sum(t.size * t.dtype.itemsize for t in (*program.in_types, *program.out_types))
+    with span(f"generated: {compiled.label}", "region", (kinds, outs, flops(program), moved)):
+        return compiled.compute(*args)
+
+
+# ---------------------------------------------------------------------------------------------------- backward passes
+
+
+class Watched:
+    """A plan whose pull is an event of its own, tied to the event that recorded it, and whose operators are seen.
+
+    It stands in place of the plan of one node, also after the profile has ended, when it passes everything on.
+    """
+
+    __slots__ = ("plan", "name", "link")
+
+    def __init__(self, plan: Any, name: str, link: Any = None):
+        self.plan = plan
+        self.name = name
+        self.link = link
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plan, name)
+
+    def pull(self, saved: Any, types: Any, params: Any, ct: Any) -> Any:
+        """Pull a cotangent back, observed if the thread is."""
+        if not here.place.observers:
+            return self.plan.pull(saved, types, params, ct)
+        with span(self.name, "backward", link=self.link):
+            return seen_pull(self.plan.pull, saved, types, params, ct)
+
+
+def seen_pull(pull: Callable[..., Any], saved: Any, types: Any, params: Any, ct: Any) -> Any:
+    """Run a pull so that the operators in its rule are events, too; what it gives is plain again."""
+    observer = state.interpreter
+    if not isinstance(observer, Observer):
+        return pull(saved, types, params, ct)
+
+    def lift(x: Any) -> Any:
+        return Seen(observer, x) if hasattr(x, "dtype") and hasattr(x, "shape") else x
+
+    ct = [lift(c) for c in ct] if ct.__class__ in (list, tuple) else lift(ct)
+    pulled = pull([lift(x) for x in saved], types, params, ct)
+    return [g.value if g.__class__ is Seen else g for g in pulled]
+
+
+def _observed_process(original: Callable[..., Any]) -> Callable[..., Any]:
+    def process(self: Linearize, prim: Primitive, args: Sequence[Any], params: Any) -> Any:
+        if not here.place.observers:
+            return original(self, prim, args, params)
+        out = original(self, prim, args, params)
+        first = out[0] if out.__class__ is tuple and out else out
+        if first.__class__ is LinearTracer and first.interpreter is self:
+            node = first.node.parents[0] if first.node.plan is _PICK else first.node
+            if node.plan.__class__ is Plan and node.plan.prim is prim:
+                node.plan = Watched(node.plan, f"{prim.name} pull", ("primitive", here.place.last))
+        return out
+
+    return process
+
+
+def _observed_pull_back(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def pull_back(order: Sequence[Node], cts: Any) -> None:
+        if here.place.observers:
+            for node in order:
+                plan = node.plan
+                if plan is not _PICK and plan.__class__ is not Watched:
+                    node.plan = Watched(plan, f"{_name_of(plan)} pull")  # type: ignore[assignment]
+        original(order, cts)
+
+    return pull_back
+
+
+def _name_of(plan: Any) -> str:
+    if isinstance(plan, Plan):
+        return plan.prim.name
+    return str(getattr(plan.pull, "__qualname__", "step")).partition(".")[0].lstrip("_")
+
+
+# ------------------------------------------------------------------------------------------------------------ threads
+
+
+def _observed_start(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start(self: threading.Thread) -> None:
+        sessions = [o.session for o in here.place.observers]
+        if sessions:
+            run = self.run
+
+            def observed() -> None:
+                for session in sessions:
+                    session.join()
+                try:
+                    run()
+                finally:
+                    for session in reversed(sessions):
+                        session.leave()
+
+            self.run = observed  # type: ignore[method-assign]
+        original(self)
+
+    return start

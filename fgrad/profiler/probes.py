@@ -1,0 +1,43 @@
+"""Probes: entry points that are exchanged for observed ones while a profiler is at work, and put back after it.
+
+Primitives are seen by an interpreter. What is no primitive (a call of a jitted function, code generation, a node of a
+backward pass, a function of tensors) has no test in its path for a profiler that is hardly ever there: its attribute
+is exchanged instead, so that it costs nothing when no profiler is at work. Modules that have such entry points are
+named in PROVIDERS; each has a function `probes()` that yields `(owner, name, observed)`.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import Any
+
+PROVIDERS = ["fgrad.profiler.functional"]
+"""Modules whose `probes()` yields what is to be exchanged. Layers above add theirs."""
+
+_lock = threading.Lock()
+_users = 0
+_originals: list[tuple[Any, str, Any]] = []
+
+
+def install() -> None:
+    """Exchange all entry points, unless another profiler has done it."""
+    global _users
+    with _lock:
+        if not _users:
+            for provider in PROVIDERS:
+                for owner, name, observed in import_module(provider).probes():
+                    _originals.append((owner, name, vars(owner)[name]))
+                    setattr(owner, name, observed)
+        _users += 1
+
+
+def uninstall() -> None:
+    """Put all entry points back, unless another profiler needs the observed ones."""
+    global _users
+    with _lock:
+        _users -= 1
+        if not _users:
+            while _originals:
+                owner, name, original = _originals.pop()
+                setattr(owner, name, original)

@@ -1,8 +1,8 @@
 """A differentiable operation made of a forward and a backward kernel, with a reference in ordinary functions.
 
 What transforms make of it: reverse mode runs the backward kernel; forward mode and higher derivatives are those of the
-reference; `vmap` runs the kernels once per example; `jit` and eager calls run the forward kernel. How kernels are
-launched is theirs to know: here they are functions of arrays.
+reference; `vmap` runs the kernels once per example unless told otherwise; `jit` and eager calls run the forward kernel.
+How kernels are launched is theirs to know: here they are functions of arrays.
 """
 
 from __future__ import annotations
@@ -10,36 +10,90 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fgrad.core import Params, Primitive
-from fgrad.numpy.arguments import as_array
+from fgrad.kernel_arguments import as_kernel_array, owner_of
 from fgrad.ops.shape import stop_gradient
 from fgrad.plans import Plan
 from fgrad.transforms.linearize import vjp
 from fgrad.transforms.programs import type_by_tracing
-from fgrad.transforms.vmap import one_by_one
+from fgrad.transforms.vmap import one_by_one, to_front, vmap
+
+if TYPE_CHECKING:
+    from fgrad.kernel_check import Report
 
 
 class KernelOp:
-    """A function of arrays that has kernels for its value and its gradient. Made by `kernel_op`."""
+    """A function of arrays that has kernels for its value and its gradient. Made by `kernel_op`.
 
-    def __init__(self, forward: Primitive, backward: Primitive, reference: Callable[..., Any], defaults: Params):
+    `forward` is its primitive; `backward(ct, *inputs, *kept outputs)` gives a tuple of cotangents, of the inputs in
+    `wrt`; `kept` are the positions of the outputs that it gets; `reference` is the definition.
+    """
+
+    runs_on_tracers = True
+
+    def __init__(
+        self,
+        forward: Primitive,
+        backward: Callable[..., Any],
+        reference: Callable[..., Any],
+        wrt: tuple[int, ...],
+        kept: tuple[int, ...],
+        defaults: Params,
+    ):
         self.forward = forward
         self.backward = backward
         self.reference = reference
-        self._defaults = defaults
+        self.wrt = wrt
+        self.kept = kept
+        self.defaults = defaults
         self.__name__ = forward.name
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        owner = owner_of(args)
+        if owner is not None:
+            return owner.__array_function__(self, (type(owner),), args, options)
         names = self.forward.inputs
         if len(args) != len(names):
             raise TypeError(f"{self.__name__}: expected the arrays {', '.join(names)}, got {len(args)} of them")
-        unknown = options.keys() - self._defaults.keys()
+        unknown = options.keys() - self.defaults.keys()
         if unknown:
             raise TypeError(f"{self.__name__}: no option is called {', '.join(sorted(unknown))}")
-        out = self.forward(*[as_array(x) for x in args], **{**self._defaults, **options})
+        out = self.forward(*[as_kernel_array(x) for x in args], **{**self.defaults, **options})
         return out[0] if self.forward.multiple else out
+
+    def check(self, *args: Any, targets: Sequence[str] | None = None, tolerance: float = 8.0, **options: Any) -> Report:
+        """Check the pair at these arguments without a GPU; print a table and return it.
+
+        Values are compared with the reference, gradients with finite differences of the reference in float64; every
+        launch is checked for accesses out of bounds, races, overflow, undefined and unwritten values; every kernel is
+        compiled for every target; `vmap` is compared with a loop.
+
+        Args:
+            *args: NumPy arrays, small: a kernel is interpreted.
+            targets: names such as "sm_90"; all that `compile_kernel` knows if None, none if empty.
+            tolerance: how far values may lie off, in units of the last place at the largest value.
+            **options: options of the operation.
+
+        Returns:
+            A `Report`: `ok`, `rows`, and a table as its text.
+
+        Raises:
+            KernelCheckError: a row failed. The message is the table, the error's `report` the `Report`.
+            TypeError: an argument is no NumPy array.
+
+        Example:
+            >>> import numpy as np, fgrad
+            >>> double = fgrad.kernel_op(lambda x: 2 * x, lambda ct: 2 * ct, lambda x: x + x, name="double")
+            >>> double.check(np.ones(3)).ok
+            double: ok
+            ...
+            True
+        """
+        from fgrad.kernel_check import check_op
+
+        return check_op(self, args, {**self.defaults, **options}, targets, tolerance)
 
     def __repr__(self) -> str:
         return f"<kernel op {self.__name__}({', '.join(self.forward.inputs)})>"
@@ -53,26 +107,33 @@ def kernel_op(
     name: str | None = None,
     outputs: Sequence[str] = ("out",),
     wrt: Sequence[int] = (0,),
+    batch: str = "loop",
 ) -> KernelOp:
     """Return a differentiable function made of a pair of kernels.
 
     Args:
-        forward: `forward(*arrays, **options)` launches the forward kernel on NumPy arrays and returns new arrays, one
+        forward: `forward(*arrays, **options)` launches the forward kernel on plain arrays and returns new arrays, one
             for each name in `outputs`. Its positional parameters name the inputs; its keyword-only parameters are the
             options, hashable and with defaults.
         backward: `backward(ct, …, **options)` launches the backward kernel: `ct` is the cotangent of the first output,
             the further parameters ask by name for inputs and outputs. Returns the cotangents of the inputs in
-            `wrt`: an array, or a tuple if there are several.
+            `wrt`: an array, or a tuple if there are several. It may be a kernel op itself, with kernels for the second
+            derivative.
         reference: computes what `forward` does, in functions that can be differentiated.
         name: how messages and Programs call it; the name of `forward` if None.
         outputs: the names of what `forward` returns. The first is the result; the others are kept for `backward` alone.
         wrt: which inputs have derivatives.
+        batch: what `vmap` does. "loop" runs the kernels once an example. "leading" runs them once, each array with the
+            batch as first axis: for functions that take any number of leading axes in every argument. "grid" hands the
+            batch on to the `triton_call`s that forward and backward must be made of.
 
     Returns:
-        A function with the parameters of `forward` that returns the first output. Inputs are kept until the
-        gradient is computed, for second derivatives.
+        A function with the parameters of `forward` that returns the first output, on arrays, traced values and tensors
+        of `fgrad.compat`; its method `check` checks the pair. Inputs are kept until the gradient is computed, for
+        second derivatives: those of `backward` if that is a kernel op, else those of the reference.
 
     Raises:
+        ValueError: `batch` is none of the three.
         TypeError: `backward` asks for what is neither input nor output; or, when it is differentiated, an input is that
             is not in `wrt`.
 
@@ -82,6 +143,8 @@ def kernel_op(
         >>> fgrad.grad(lambda x: double(x).sum())(np.arange(3.0))
         array([2., 2., 2.])
     """
+    if batch not in _BATCHING:
+        raise ValueError(f"kernel_op: batch must be one of {', '.join(_BATCHING)}, got {batch!r}")
     name = name or forward.__name__
     inputs, defaults = _parameters(forward, name)
     wanted, _ = _parameters(backward, name)
@@ -92,7 +155,10 @@ def kernel_op(
             f"({', '.join(outputs)}), got {', '.join(wanted)}"
         )
     kept = tuple(k for k, output in enumerate(outputs) if output in wanted)
-    pull = _backward_primitive(name, backward, reference, inputs, [outputs[k] for k in kept], tuple(wrt))
+    run = _by_name(backward, ("ct", *inputs, *[outputs[k] for k in kept]), wanted)
+    pull = (
+        run if isinstance(backward, KernelOp) else _backward_primitive(name, run, reference, inputs, kept, tuple(wrt))
+    )
     prim = Primitive(
         name,
         "composite",
@@ -103,12 +169,16 @@ def kernel_op(
         make_plan=functools.partial(_plan, pull, kept, tuple(wrt)),
         definition=functools.partial(_result_of, reference),
     )
-    prim.batch = functools.partial(_each_example, prim)
-    return KernelOp(prim, pull, reference, defaults)
+    for batched in (prim, pull):
+        if isinstance(batched, Primitive):
+            batched.batch = functools.partial(_BATCHING[batch], batched)
+    return KernelOp(prim, pull, reference, tuple(wrt), kept, defaults)
 
 
 def _parameters(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], Params]:
     """Return the names of a kernel function's arrays, and its options with their defaults."""
+    if isinstance(function, KernelOp):
+        return function.forward.inputs, function.defaults
     arrays, options = [], {}
     for p in inspect.signature(function).parameters.values():
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty:
@@ -133,12 +203,40 @@ def _forward_type(reference: Callable[..., Any], *types: Any, **params: Any) -> 
     return type_by_tracing(reference, types, params)
 
 
+def _by_name(backward: Callable[..., Any], names: Sequence[str], wanted: Sequence[str]) -> Callable[..., Any]:
+    """Return a function of all that is known by name that gives `backward` what it asks for, and returns a tuple."""
+
+    def run(*args: Any, **params: Any) -> Any:
+        given = dict(zip(names, args, strict=True))
+        cts = backward(*[given[n] for n in wanted], **params)
+        return cts if isinstance(cts, tuple) else (cts,)
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------------- batching
+
+
 def _each_example(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
     return one_by_one(prim, args, axes, size, params), 0
 
 
+def _leading(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
+    return prim(*[to_front(x, a, size) for x, a in zip(args, axes, strict=True)], **params), 0
+
+
+def _inside(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
+    return vmap(functools.partial(prim.impl, **params), tuple(axes), axis_size=size)(*args), 0
+
+
+_BATCHING = {"loop": _each_example, "leading": _leading, "grid": _inside}
+
+
+# ---------------------------------------------------------------------------------------------------- derivatives
+
+
 def _plan(
-    pull: Primitive, kept: Sequence[int], wrt: tuple[int, ...], prim: Primitive, mask: int, forward: bool
+    pull: Callable[..., Any], kept: Sequence[int], wrt: tuple[int, ...], prim: Primitive, mask: int, forward: bool
 ) -> Plan:
     """Return what an application keeps, and how its cotangent is pulled back: by one run of the backward kernel."""
     active = tuple(i for i in range(len(prim.inputs)) if mask >> i & 1)
@@ -159,20 +257,13 @@ def _plan(
 
 def _backward_primitive(
     name: str,
-    backward: Callable[..., Any],
+    run: Callable[..., Any],
     reference: Callable[..., Any],
     inputs: tuple[str, ...],
-    kept: Sequence[str],
+    kept: Sequence[int],
     wrt: tuple[int, ...],
 ) -> Primitive:
     """Return the primitive (ct, *inputs, *kept outputs) -> cotangents; its own derivative is found in the reference."""
-    names = ("ct", *inputs, *kept)
-    wanted, _ = _parameters(backward, name)
-
-    def run(*args: Any, **params: Any) -> Any:
-        given = dict(zip(names, args, strict=True))
-        cts = backward(*[given[n] for n in wanted], **params)
-        return cts if isinstance(cts, tuple) else (cts,)
 
     def definition(ct: Any, *args: Any, **params: Any) -> Any:
         def result(*active: Any) -> Any:
@@ -184,15 +275,13 @@ def _backward_primitive(
 
         return vjp(result, *[args[i] for i in wrt])[1](ct)
 
-    prim = Primitive(
+    return Primitive(
         f"{name}_backward",
         "composite",
         run,
         lambda ct, *types, **params: tuple([types[i].strong() for i in wrt]),
-        inputs=names,
+        inputs=("ct", *inputs, *[f"out{k}" for k in kept]),
         outputs=tuple(f"d{inputs[i]}" for i in wrt),
         definition=definition,
         multiple=True,
     )
-    prim.batch = functools.partial(_each_example, prim)
-    return prim

@@ -4,6 +4,7 @@ A launch whose arguments have been seen (types, alignment, compile-time values) 
 written into a block made once, and one driver call starts the kernel. Imported only when an array on a GPU appears.
 """
 
+import contextlib
 import ctypes
 import threading
 
@@ -12,7 +13,7 @@ import numpy as np
 from . import toolchain
 from .compile import LIMITS
 from .driver import Driver
-from .runtime import _HOMES, arrays_of, group, require_one_home
+from .runtime import _HOMES, arrays_of, group, require_one_home, with_own_arrays
 from .signature import bind, grid_shape, is_descriptor
 
 _BOXES = {
@@ -31,14 +32,18 @@ _JOBS = (
     "zeros",
     "pointer",
     "device",
+    "count",
     "current_device",
     "set_device",
+    "on_device",
     "stream",
     "synchronize",
     "elapsed",
     "group",
     "to_numpy",
     "from_numpy",
+    "move",
+    "adopt",
 )
 
 
@@ -67,6 +72,10 @@ class CupyArrays:
     def device(self, array):
         """Return the number of the device an array lies on."""
         return array.device.id
+
+    def count(self):
+        """Return how many devices there are."""
+        return self.cupy.cuda.runtime.getDeviceCount()
 
     def current_device(self):
         """Return the number of this thread's current device."""
@@ -110,6 +119,19 @@ class CupyArrays:
         """Return a copy on the current device."""
         return self.cupy.asarray(array)
 
+    def move(self, array):
+        """Return a copy, on the current device, of an array on any device."""
+        return self.cupy.array(array, copy=True)
+
+    def adopt(self, array):
+        """Return a view of another library's array on a device."""
+        if hasattr(array, "__dlpack__"):  # first, since it knows bfloat16 and orders streams
+            with contextlib.suppress(
+                BufferError, TypeError
+            ):  # a read-only array, or a type CuPy takes by the other way
+                return self.cupy.from_dlpack(array)
+        return self.cupy.asarray(array)
+
 
 class CudaHome:
     """The home of arrays on CUDA devices.
@@ -147,6 +169,8 @@ class CudaHome:
         )
         plan = self.plans.get(key)
         if plan is None:
+            if (ours := with_own_arrays(launch)) is not launch:
+                return self.execute(ours)
             plan = self._plan(key, launch)
         if self.current_device() == plan.device:
             plan.start(launch, self.stream())

@@ -8,7 +8,7 @@ of homes.
 
 import contextlib
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class NumpyHome:
 
     def execute(self, launch):
         """Interpret a launch."""
+        launch = with_own_arrays(launch)
         require_one_home(launch.args)
         interpret_launch(launch)
 
@@ -74,7 +75,8 @@ def launch(kernel, grid, *args, **meta):
     Args:
         kernel: a `@triton.jit` function, tuned or not.
         grid: up to three sizes, one size, or a function of the arguments by name that returns them.
-        *args: arrays that live in one place, Python numbers, None, tensor descriptors.
+        *args: arrays that live in one place, Python numbers, None, tensor descriptors. Arrays of other libraries are
+            taken by DLPack or the CUDA array interface, and written to where they lie.
         **meta: further arguments and compile options (num_warps, num_stages, …) by name.
 
     Raises:
@@ -135,14 +137,28 @@ def home_of(array):
         return home
     kind = type(array)
     if isinstance(array, np.ndarray):
-        home = _HOMES[np.ndarray]
-    elif kind.__module__.partition(".")[0] == "cupy":
-        from .cuda import CudaHome
+        return register_home(kind, _HOMES[np.ndarray])
+    if kind.__module__.partition(".")[0] == "cupy":
+        return register_home(kind, gpu_home())
+    raise TypeError(f"kernels run on NumPy and CuPy arrays, got {kind.__module__}.{kind.__name__}")
 
-        home = CudaHome()
-    else:
-        raise TypeError(f"kernels run on NumPy and CuPy arrays, got {kind.__module__}.{kind.__name__}")
-    return register_home(kind, home)
+
+def gpu_home():
+    """Return the home of arrays on GPUs.
+
+    Raises:
+        ImportError: CuPy is not installed.
+    """
+    for home in _HOMES.values():
+        if hasattr(home, "pointer"):
+            return home
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        raise ImportError("arrays on a GPU need CuPy: pip install 'fgrad[cuda13]' (or 'fgrad[cuda12]')") from error
+    from .cuda import CudaHome
+
+    return register_home(cupy.ndarray, CudaHome())
 
 
 def register_home(kind, home):
@@ -203,7 +219,25 @@ def _first_home(args):
         if home is not None:
             return home
     arrays = arrays_of(args)
-    return home_of(arrays[0]) if arrays else _HOMES[np.ndarray]
+    return home_of(_own(arrays[0])) if arrays else _HOMES[np.ndarray]
+
+
+def with_own_arrays(launch):
+    """Return a launch whose arrays of other libraries are replaced by views; the launch itself if there are none."""
+    if all(array is _own(array) for array in arrays_of(launch.args)):
+        return launch
+    return replace(launch, args=tuple([_own(x) if is_foreign(x) else x for x in launch.args]))
+
+
+def is_foreign(value):
+    """Say whether an argument is an array of a library that has no home here."""
+    return type(value) not in _HOMES and (hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"))
+
+
+def _own(array):
+    from .interop import own  # here, for it stands on this module
+
+    return own(array) if is_foreign(array) else array
 
 
 def as_rows(array):

@@ -1,6 +1,7 @@
-"""Small results kept between runs: JSON files in a cache directory, safe to share between processes."""
+"""What is kept between runs: small results and generated source in a cache directory, safe to share by processes."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -29,6 +30,26 @@ def remembered(key, compute):
     with contextlib.suppress(OSError):
         _write_whole(path, json.dumps(value))
     return value
+
+
+def written(name, text):
+    """Return the path of a file of the cache directory with this text; a folder of this process if that is read-only.
+
+    Equal names are given to equal texts alone.
+    """
+    path = directory() / name
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            _write_whole(path, text)
+        return path
+    path = Path(_folder_of_process().name) / name
+    path.write_text(text)
+    return path
+
+
+@functools.cache
+def _folder_of_process():
+    return tempfile.TemporaryDirectory(prefix="fgrad")
 
 
 def _write_whole(path, text):

@@ -8,9 +8,8 @@ import triton
 import triton.language as tl
 
 from fgrad.triton_kernels import cross_entropy
-from fgrad.triton_kernels.cuda import CudaHome
 from fgrad.triton_kernels.driver import CudaError, Driver
-from fgrad.triton_kernels.runtime import _HOMES, empty, launch, launching, register_home, strides, zeros
+from fgrad.triton_kernels.runtime import empty, launch, launching, strides, zeros
 from fgrad.triton_kernels.tiling import fill_kernel
 from tests.triton import gpu, standin
 from tests.triton.families import FAMILIES
@@ -38,24 +37,6 @@ def described(x, out, rows, columns, BLOCK: tl.constexpr):
     source = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [BLOCK, BLOCK])
     at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
     tl.store(out + at, source.load([0, 0]))
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    if standin.compiler() is None:
-        pytest.skip("the stand-in for the CUDA driver needs a C compiler")
-    return Driver(str(standin.build(tmp_path_factory.mktemp("standin"))))
-
-
-@pytest.fixture
-def record(driver, monkeypatch):
-    """Run stand-in arrays' kernels on the stand-in driver; return what it records."""
-    monkeypatch.setitem(_HOMES, standin.DeviceArray, None)
-    register_home(standin.DeviceArray, CudaHome(standin.Arrays(driver), driver))
-    found = standin.Record.in_dll(driver.library, "record")
-    ctypes.memset(ctypes.byref(found), 0, ctypes.sizeof(found))
-    expect_parameters(driver, 0)
-    return found
 
 
 def expect_parameters(driver, count):

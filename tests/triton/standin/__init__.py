@@ -134,4 +134,22 @@ class Arrays:
         return array.host.copy()
 
     def from_numpy(self, array):
-        return DeviceArray(array.copy())
+        return DeviceArray(array.copy(), self.current_device())
+
+    def move(self, array):
+        return DeviceArray(array.host.copy(), self.current_device())
+
+    def adopt(self, array):
+        return DeviceArray(np.asarray(Interface(array.__cuda_array_interface__)))
+
+    def count(self):
+        count = ctypes.c_int()
+        self.driver.call("cuDeviceGetCount", ctypes.byref(count))
+        return count.value
+
+
+class Interface:
+    """The memory that a CUDA array interface describes: the host's, for a stand-in."""
+
+    def __init__(self, description):
+        self.__array_interface__ = description

@@ -1,0 +1,32 @@
+"""What functions over kernels take: arrays of the host or of a device, traced values, and tensors of layers above.
+
+A tensor takes a call over through NumPy's protocol `__array_function__`. Its layer knows by the mark
+`runs_on_tracers` that the function may run on what it traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fgrad.core import Tracer
+from fgrad.numpy.arguments import as_array
+
+
+def as_kernel_array(x: Any) -> Any:
+    """Return an array that primitives take: traced values and arrays of a device as they are, others as NumPy's."""
+    return x if hasattr(x, "__cuda_array_interface__") else as_array(x)
+
+
+def owner_of(xs: Sequence[Any]) -> Any:
+    """Return the first value that belongs to a layer above the primitives, such as a tensor of compat; None if none."""
+    for x in xs:
+        if not isinstance(x, (np.ndarray, Tracer)) and _is_tensor(type(x)):
+            return x
+    return None
+
+
+def _is_tensor(kind: type) -> bool:
+    return hasattr(kind, "__array_function__") and not hasattr(kind, "__cuda_array_interface__")

@@ -28,6 +28,8 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
+    from fgrad.triton_call import triton_call
+    from fgrad.interop import device_put, to_numpy
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
 
@@ -38,6 +40,10 @@ def __getattr__(name: str) -> object:
         return _import_module(f"fgrad.{name}")
     if name == "__version__":  # stands in pyproject.toml alone
         return _import_module("importlib.metadata").version("fgrad")
+    if name == "triton_call":
+        return _import_module("fgrad.triton_call").triton_call
+    if name in ("device_put", "to_numpy"):
+        return getattr(_import_module("fgrad.interop"), name)
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
     if name in ("profile", "record_function"):
@@ -62,6 +68,7 @@ __all__ = [
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
+    "device_put",
     "disable_jit",
     "errors",
     "eval_shape",
@@ -91,7 +98,9 @@ __all__ = [
     "sparse_hessian",
     "sparse_jacobian",
     "stop_gradient",
+    "to_numpy",
     "tree",
+    "triton_call",
     "value_and_grad",
     "vjp",
     "vmap",

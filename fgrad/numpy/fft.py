@@ -268,15 +268,22 @@ def ifftshift(x, axes=None):
     return _shifted(x, axes, -1)
 
 
-def fftfreq(n, d=1.0, device=None):
+def _frequencies(function, n, d, device, dtype):
+    """Return NumPy's frequencies, for a spacing that may be traced, in a floating dtype."""
+    traced = isinstance(d, Tracer)
+    out = function(n, device=device) / d if traced else function(n, d, device=device)
+    if dtype is None:
+        return out
+    if np.dtype(dtype).kind != "f":
+        raise TypeError(f"{function.__name__}: dtype must be a real floating one, got {np.dtype(dtype)}")
+    return out.astype(dtype)
+
+
+def fftfreq(n, d=1.0, device=None, *, dtype=None):
     """Return the frequencies of `fft` for n samples that are `d` apart: [0, 1, ..., -2, -1] / (n d)."""
-    if not isinstance(d, Tracer):
-        return np.fft.fftfreq(n, d, device=device)
-    return np.fft.fftfreq(n, device=device) / d
+    return _frequencies(np.fft.fftfreq, n, d, device, dtype)
 
 
-def rfftfreq(n, d=1.0, device=None):
+def rfftfreq(n, d=1.0, device=None, *, dtype=None):
     """Return the frequencies of `rfft` for n samples that are `d` apart: [0, 1, ..., n // 2] / (n d)."""
-    if not isinstance(d, Tracer):
-        return np.fft.rfftfreq(n, d, device=device)
-    return np.fft.rfftfreq(n, device=device) / d
+    return _frequencies(np.fft.rfftfreq, n, d, device, dtype)

@@ -109,6 +109,18 @@ def _to_device(self: Tracer, device: Any, /, *, stream: Any = None) -> Any:
     return self
 
 
+def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
+    if api_version not in (None, *_VERSIONS):
+        raise ValueError(
+            f"the array API standard of version {api_version!r} is not supported; {', '.join(_VERSIONS)} are"
+        )
+    return fnp
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The versions of the array API standard whose functions `fgrad.numpy` has."""
+
+
 def _matmul(self: Tracer, other: Any) -> Any:
     return fnp.matmul(self, other) if _operand_like(other) else NotImplemented
 
@@ -158,7 +170,7 @@ def install() -> None:
         "__rmatmul__": _rmatmul,
         "__abs__": fnp.absolute,
         "__round__": _round,
-        "__array_namespace__": lambda self, /, *, api_version=None: fnp,
+        "__array_namespace__": _array_namespace,
         "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack,
         "tobytes": _bytes,

@@ -108,9 +108,11 @@ def squeeze(a, axis=None):
     return s.reshape(x, shape=tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
-@counterpart(np.expand_dims)
-def expand_dims(a, axis):
+@stands_for(np.expand_dims)
+def expand_dims(a, axis=0):
     """Put in axes of size 1 at the positions in `axis`, an int or a tuple."""
+    if state.interpreter is None:
+        return np.expand_dims(a, axis)
     x = as_array(a)
     axis = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = normalize_axis_tuple(axis, x.ndim + len(axis))

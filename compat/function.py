@@ -254,7 +254,7 @@ class _Call:
         """Let an input that forward changed in place come from this node."""
         if out._node is LEAF and self.recorded:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        out.counter[0] += 1
+        views.raise_version(out)
         if place is None:
             return
         view = out._view

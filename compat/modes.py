@@ -43,7 +43,7 @@ class _GradMode:
 
     def __enter__(self):
         self.previous = mode.enabled
-        mode.enabled = self.enabled
+        mode.enabled = self.enabled and not mode.inference
 
     def __exit__(self, *exc):
         mode.enabled = self.previous
@@ -168,14 +168,14 @@ class set_grad_enabled(_GradMode):
 
     def _set(self):
         self.previous = mode.enabled
-        mode.enabled = self.enabled
+        mode.enabled = self.enabled and not mode.inference
 
     def clone(self):
         """Return a fresh context with the same setting."""
         return set_grad_enabled(self.enabled)
 
     def __enter__(self):
-        mode.enabled = self.enabled
+        mode.enabled = self.enabled and not mode.inference
 
     def __call__(self, fun):
         mode.enabled = self.previous  # as a decorator it acts when the function is called, not before
@@ -188,7 +188,17 @@ class set_grad_enabled(_GradMode):
 
 
 class inference_mode(_GradMode):
-    """Record nothing inside and mark results as inference tensors; `inference_mode(False)` does nothing."""
+    """Record nothing inside, and make inference tensors, which no recorded operation may save.
+
+    Nothing inside records, whatever `enable_grad` says; `inference_mode(False)` ends that for its block.
+
+    Example:
+        >>> import fgrad.compat as torch
+        >>> with torch.inference_mode():
+        ...     x = torch.ones(2)
+        >>> x.is_inference(), (x + 1).is_inference()
+        (True, False)
+    """
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)
@@ -207,8 +217,7 @@ class inference_mode(_GradMode):
     def __enter__(self):
         self.previous = mode.enabled, mode.inference
         mode.inference = self.inference
-        if self.inference:
-            mode.enabled = False
+        mode.enabled = not self.inference
 
     def __exit__(self, *exc):
         mode.enabled, mode.inference = self.previous

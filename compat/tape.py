@@ -19,7 +19,7 @@ from fgrad.extend import ArrayType, Interpreter, Params, Plan, Primitive, Tracer
 from . import graph
 from .graph import edge
 from .modes import mode
-from .tensor import LEAF, Tensor, type_name, wrap, wrap_value
+from .tensor import LEAF, Tensor, fresh, type_name, wrap, wrap_value
 
 if TYPE_CHECKING:
     from .context import AutogradContext
@@ -211,7 +211,8 @@ def apply(
                 parents.append(place)
     out = prim.impl(*values, **params) if interpreter is None else interpreter.process(prim, values, params)
     if not mask or prim.make_plan is None:
-        return tuple([wrap_value(o) for o in out]) if prim.multiple else wrap_value(out)
+        made = wrap_value if enabled else fresh
+        return tuple([made(o) for o in out]) if prim.multiple else made(out)
     return record(recipe_for(prim, mask, len(args)), args, values, parents, params, mask, out)
 
 

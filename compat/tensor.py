@@ -12,6 +12,7 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import CPU, Size
+from .modes import mode
 
 
 class _Leaf:
@@ -24,6 +25,21 @@ class _Leaf:
 
 
 LEAF = _Leaf()
+
+
+class _Unversioned(list):
+    """The version counter of inference tensors: who has to know their version may not have them."""
+
+    def __getitem__(self, index):
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use "
+            "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+
+INFERENCE = _Unversioned([0])
+"""The counter of every tensor made in inference mode."""
 
 
 class Extras:
@@ -87,6 +103,8 @@ class Tensor:
 
     @property
     def _version(self):
+        if self._counter is INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self.counter[0]
 
     # ------------------------------------------------------------------------------------------- what it is
@@ -224,6 +242,14 @@ def wrap(data: Any, node: Any = None) -> Tensor:
     t._data = data
     t._node = node
     t._counter = t._view = t._extras = None
+    return t
+
+
+def fresh(data: Any) -> Tensor:
+    """Return a tensor of a value that comes from nothing recorded: in inference mode an inference tensor."""
+    t = wrap_value(data)
+    if mode.inference:
+        t._counter = INFERENCE
     return t
 
 

@@ -14,11 +14,12 @@ from fgrad.extend import TABLE, ArrayType, linear, state, sum_to, type_of
 from .dtypes import category
 from .modes import mode
 from .tape import Node, apply, clock, node_class, place_of, recipe_for
-from .tensor import LEAF, TYPE_NAMES, Tensor, wrap
+from .tensor import INFERENCE, LEAF, TYPE_NAMES, Tensor, wrap
 
 PLAIN = None
 MULTIPLE = "multiple"
 NO_GRAD = "no_grad"
+INFERENCE_MODE = "inference"
 CUSTOM = "custom"
 
 
@@ -82,12 +83,13 @@ def view(prim, x, params, node_name=None):
     if node_name and out._node is not None:
         out._node.__class__ = node_class(node_name)
     data = x._data
-    if data.__class__ is np.ndarray and _shares(out._data, data):
+    if data.__class__ is np.ndarray and shares(out._data, data):
         as_view(out, x, ((prim, params),))
     return out
 
 
-def _shares(out, data):
+def shares(out, data):
+    """Return whether two arrays look into the same memory."""
     return owner(out) is owner(data)
 
 
@@ -104,6 +106,8 @@ def owner(data):
 def as_view(out, x, links, origin=PLAIN):
     """Make `out` a view of `x` by a chain of links."""
     out._counter = counter = x.counter
+    if counter is INFERENCE:
+        return
     above = x._view
     if above is not None:
         origin = origin or above.origin
@@ -111,7 +115,7 @@ def as_view(out, x, links, origin=PLAIN):
     else:
         out._view = made = View(x, links, counter[0], origin)
     if made.origin is PLAIN and not mode.enabled:
-        made.origin = NO_GRAD
+        made.origin = INFERENCE_MODE if mode.inference else NO_GRAD
 
 
 def alias(x):
@@ -286,8 +290,24 @@ def _memory_order(data):
 # ------------------------------------------------------------------------------------------------------ in place
 
 
+def check_inference(t):
+    """Raise torch's error if `t` is an inference tensor and this is not inference mode."""
+    if t._counter is INFERENCE and not mode.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+
+
+def raise_version(t):
+    """Count a change of `t` in place; inference tensors count none."""
+    if t._counter is not INFERENCE:
+        t.counter[0] += 1
+
+
 def check_inplace(t, source_requires_grad=False):
     """Raise torch's error if `t` may not be written to here."""
+    check_inference(t)
     if not mode.enabled or not requires_grad(t) and not source_requires_grad:
         return
     place = place_of(t)
@@ -312,17 +332,20 @@ _ORIGINS = {
 
 def _forbidden_origin(t, view, what="is being modified"):
     """Return the error for a view that may not be written to because of how it was made."""
-    if view.origin is NO_GRAD:
-        return _no_grad_view(what)
+    if view.origin in (NO_GRAD, INFERENCE_MODE):
+        return _unrecorded_view(view.origin, what)
     name = "unbind or split" if t._node in (None, LEAF) else type(t._node.node_and_index()[0]).__name__
     return RuntimeError(f"Output 0 of {name} is a view and {what} inplace. {_ORIGINS[view.origin]}")
 
 
-def _no_grad_view(what):
+def _unrecorded_view(origin, what):
+    block, where = ("no_grad", "with grad mode enabled")
+    if origin is INFERENCE_MODE:
+        block, where = ("inference_mode", "in normal mode")
     return RuntimeError(
-        f"A view was created in no_grad mode and {what} inplace with grad mode enabled. Given that this use "
+        f"A view was created in {origin} mode and {what} inplace {where}. Given that this use "
         "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-        "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
+        f"inplace either both inside the {block} block (if you don't want the inplace to be tracked) or both outside "
         "(if you want the "
         "inplace to be tracked)."
     )
@@ -362,8 +385,7 @@ def write(t, result, uniform=False):
     if not uniform:
         check_overlap(t)
     np.copyto(data, new, casting="unsafe")
-    counter = t.counter
-    counter[0] += 1
+    raise_version(t)
     if not mode.enabled:
         return t
     place = place_of(result)

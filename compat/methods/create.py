@@ -8,14 +8,15 @@ from fgrad.extend import Tracer
 
 from .. import dtypes
 from ..dtypes import device as Device
-from ..tensor import LEAF, TYPE_NAMES, Tensor, wrap
+from ..modes import mode
+from ..tensor import INFERENCE, LEAF, TYPE_NAMES, Tensor, fresh, wrap
 from .table import FUNCTIONS, define
 
 
 def made(data, requires_grad=False):
     """Return a tensor of an array; RuntimeError if a gradient is wanted of integers."""
     if not requires_grad:
-        return wrap(data)
+        return fresh(data)
     if data.dtype.kind not in "fc":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return wrap(data, LEAF)
@@ -101,7 +102,7 @@ def from_numpy(array):
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtypes.of(array.dtype)
-    return wrap(array)
+    return fresh(array)
 
 
 def from_dlpack(ext_tensor):
@@ -181,12 +182,12 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 def new(self, *args):
     """The old `x.new(...)`: a tensor of the same dtype, of sizes or of a sequence."""
     if not args:
-        return wrap(np.zeros((0,), self._data.dtype))
+        return fresh(np.zeros((0,), self._data.dtype))
     if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], dtypes.Size):
         return tensor(args[0], dtype=self.dtype)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return tensor(args[0], dtype=self.dtype)
-    return wrap(np.zeros(shape_of(args), self._data.dtype))
+    return fresh(np.zeros(shape_of(args), self._data.dtype))
 
 
 def arange(*bounds, dtype=None, device=None, requires_grad=False, out=None, start=None, end=None, step=None):
@@ -214,7 +215,7 @@ def eye(n, m=None, *, dtype=None, device=None, requires_grad=False, out=None):
 
 def tri_indices(find):
     def call(row, col, offset=0, *, dtype=None, device=None):
-        return wrap(np.stack(find(row, offset, col)).astype(numpy_dtype(dtype, dtypes.INT64)))
+        return fresh(np.stack(find(row, offset, col)).astype(numpy_dtype(dtype, dtypes.INT64)))
 
     return call
 
@@ -262,10 +263,10 @@ def _typed(name, numpy_name):
 
     def construct(cls, *args):
         if not args:
-            return wrap(np.zeros((0,), kind.np))
+            return fresh(np.zeros((0,), kind.np))
         if len(args) == 1 and not isinstance(args[0], (int, dtypes.Size)):
             return tensor(args[0], dtype=kind)
-        return wrap(np.zeros(shape_of(args), kind.np))
+        return fresh(np.zeros(shape_of(args), kind.np))
 
     return _TypedMeta(name, (), {"__new__": construct, "dtype": kind, "__module__": "torch"})
 
@@ -286,6 +287,8 @@ def construct(cls, *args, requires_grad=False, device=None, dtype=None):
         self._data = inferred(args[0]).astype(dtypes.default.real)
     else:
         self._data = np.zeros(shape_of(args), dtypes.default.real)
+    if mode.inference:
+        self._counter = INFERENCE
     return self
 
 

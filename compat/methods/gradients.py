@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import graph, hooks, views
 from ..backward import backward as run_backward
+from ..modes import mode
 from ..tape import place_of
-from ..tensor import LEAF, Tensor, wrap
+from ..tensor import INFERENCE, LEAF, Tensor, wrap
 from .table import define
 
 # -------------------------------------------------------------------------------------------------- flags
@@ -29,6 +30,8 @@ def _set_requires_grad(self, flag):
         return
     if self._data.dtype.kind not in "fc":
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if self._counter is INFERENCE and not mode.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if place_of(self) is None:
         self._node = LEAF
 
@@ -56,7 +59,7 @@ Tensor._grad_fn = property(graph.grad_fn, None, _refused("_grad_fn"))
 Tensor.output_nr = property(lambda self: graph.edge(place_of(self))[1])
 Tensor._base = property(lambda self: self._view.base if self._view is not None else None)
 Tensor._is_view = lambda self: self._view is not None
-Tensor.is_inference = lambda self: False
+Tensor.is_inference = lambda self: self._counter is INFERENCE
 
 
 def _volatile(self):
@@ -123,7 +126,10 @@ Tensor.grad = property(_grad, _set_grad, lambda self: _set_grad(self, None))
 
 
 def _get_data(self):
-    return wrap(self._data)
+    made = wrap(self._data)
+    if self._counter is INFERENCE:
+        made._counter = INFERENCE
+    return made
 
 
 def _set_data(self, value):
@@ -144,6 +150,7 @@ def detach(self):
     return views.alias(self)
 
 
+define("is_inference", lambda input: input.is_inference(), method=False, out=False)
 define("detach", detach, out=False)
 define("detach_", views.detach_, out=False)
 

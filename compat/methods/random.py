@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 from .. import dtypes, views
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh, wrap
 from .create import filled, made, numpy_dtype, shape_of
 from .table import FUNCTIONS, define
 
@@ -160,7 +160,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
     if size is None:
         a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
         shape = np.broadcast_shapes(a._data.shape, b._data.shape)
-        return wrap(_normal(shape, a._data.dtype, generator) * b._data + a._data)
+        return fresh(_normal(shape, a._data.dtype, generator) * b._data + a._data)
     return made(
         _normal(shape_of((size,)), numpy_dtype(dtype), generator) * numpy_dtype(dtype).type(std)
         + numpy_dtype(dtype).type(mean),
@@ -170,17 +170,17 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
 
 def bernoulli(input, p=None, *, generator=None, out=None):
     chance = input._data if p is None else p
-    return wrap((source(generator).random(input._data.shape) < chance).astype(input._data.dtype))
+    return fresh((source(generator).random(input._data.shape) < chance).astype(input._data.dtype))
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     weights = np.atleast_2d(input._data).astype(float)
     rows = [source(generator).choice(w.size, num_samples, replace=replacement, p=w / w.sum()) for w in weights]
-    return wrap(np.asarray(rows if input._data.ndim == 2 else rows[0], np.int64))
+    return fresh(np.asarray(rows if input._data.ndim == 2 else rows[0], np.int64))
 
 
 def poisson(input, generator=None):
-    return wrap(source(generator).poisson(input._data).astype(input._data.dtype))
+    return fresh(source(generator).poisson(input._data).astype(input._data.dtype))
 
 
 for fun in (randint, randint_like, randperm, normal, poisson):

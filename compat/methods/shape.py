@@ -55,7 +55,8 @@ def view_(input, *shape):
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return view_as_dtype(input, shape[0])
     out = reshape(input, *shape)
-    if out._view is None and input._data.size:
+    data = input._data
+    if data.__class__ is np.ndarray and data.size and not views.shares(out._data, data):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -346,7 +347,7 @@ def in_place_view(name, fun):
         source._node = views.place_of(self)
         made = fun(source, *args)
         self._data = made._data
-        self.counter[0] += 1
+        views.raise_version(self)
         if views.mode.enabled:
             self._node = made._node if made._node is not source._node else self._node
         return self

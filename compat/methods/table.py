@@ -19,7 +19,7 @@ from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
 from ..hooks import PlaceHooks
 from ..modes import mode
 from ..tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
-from ..tensor import LEAF, Tensor, wrap, wrap_value
+from ..tensor import INFERENCE, LEAF, Tensor, fresh, wrap_value
 
 new = object.__new__
 
@@ -112,6 +112,8 @@ def binary(prim, kind="arithmetic", quiet=False):
         t._data = out if out.__class__ is ndarray else np.asarray(out)
         t._node = t._counter = t._view = t._extras = None
         if not mode.enabled:
+            if mode.inference:
+                t._counter = INFERENCE
             return t
         place = x._node if x._view is None else place_of(x)
         other = None if b is y else y._node if y._view is None else place_of(y)
@@ -236,7 +238,7 @@ def run(fun, args, kwargs, node):
     args, kwargs = mapped(_data, (args, kwargs))
     out = fun(*args, **kwargs)
     owners = [t._data for t in tensors]
-    return mapped_out(lambda x: wrap(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
+    return mapped_out(lambda x: fresh(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
 
 
 def _run_recorded(fun, args, kwargs, node, places):
@@ -349,8 +351,9 @@ def with_out(fun):
 
 def _write_out(out, result):
     """Write a result into `out`, which is given the result's shape if it has another."""
+    views.check_inference(out)
     views.check_castable(result._data.dtype, out._data.dtype)
     if out._data.shape != result._data.shape:
         out._data = np.empty(result._data.shape, out._data.dtype)
     np.copyto(out._data, result._data, casting="unsafe")
-    out.counter[0] += 1
+    views.raise_version(out)

@@ -5,6 +5,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 """
 
 from tests.compat.programs_func import FUNCTION_TRANSFORMS
+from tests.compat.programs_state import INFERENCE
 
 ENGINE = {
     "accumulation adds into the same object": """
@@ -1738,6 +1739,7 @@ CONVERSIONS = {
 }
 
 AREAS = {
+    "inference": INFERENCE,
     "functions under transforms": FUNCTION_TRANSFORMS,
     "engine": ENGINE,
     "flags": FLAGS,

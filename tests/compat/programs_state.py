@@ -1,0 +1,84 @@
+"""Programs about what a tensor is besides its values: inference tensors, storage, devices, bfloat16, interop."""
+
+INFERENCE = {
+    "which tensors are inference tensors": """
+        x = torch.ones(3, requires_grad=True); n = torch.ones(3)
+        with torch.inference_mode():
+            made = [torch.ones(3), x * 2, n.sum(), torch.cat([n, n]), n[[0, 1]], n.double(), n.max(0)[1], torch.tensor(1),
+                    torch.Tensor([1.]), torch.randn(2), torch.zeros_like(n), n.clone(), torch.from_numpy(np.ones(1)), torch.ones(3)[0:2]]
+            shared = [n.view(3, 1), x.view(3), n.detach(), n.float(), n]
+            show([t.is_inference() for t in made + shared])
+            show([made[-1]._is_view(), shared[0]._is_view(), shared[1].requires_grad, (x * 2).requires_grad])
+            show(torch.is_inference_mode_enabled())
+            with torch.enable_grad():
+                show((x * 2).requires_grad)
+            with torch.inference_mode(False):
+                show([torch.ones(2).is_inference(), (x * 2).requires_grad, torch.is_grad_enabled()])
+        i = made[0]
+        show([t.is_inference() for t in (i + 1, i.clone(), i.view(3, 1), i[0], i.detach(), i.T, i.data)])
+        show([torch.is_inference(i), torch.is_inference(n), torch.is_inference_mode_enabled()])
+    """,
+    "no version counter": """
+        raises RuntimeError: Inference tensors do not track version counter.
+        with torch.inference_mode(): i = torch.ones(3)
+        i._version
+    """,
+    "not saved for backward": """
+        raises RuntimeError: Inference tensors cannot be saved for backward.
+        with torch.inference_mode(): i = torch.ones(3)
+        torch.ones(3, requires_grad=True) * i
+    """,
+    "not saved by a Function": """
+        raises RuntimeError: Inference tensors cannot be saved for backward.
+        with torch.inference_mode(): i = torch.ones(3)
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b): ctx.save_for_backward(b); return a * 1
+            @staticmethod
+            def backward(ctx, g): return g, None
+        F.apply(torch.ones(3, requires_grad=True), i)
+    """,
+    "used where nothing is saved": """
+        with torch.inference_mode(): i = torch.full((3,), 2.)
+        x = torch.ones(3, requires_grad=True)
+        y = x + i
+        y.sum().backward()
+        show([y, x.grad, y.is_inference(), i * 3, (i * 3).is_inference()])
+        show(x.clone().add_(i).requires_grad)
+    """,
+    "changed inside": """
+        n = torch.ones(3)
+        with torch.inference_mode():
+            i = torch.ones(3); i.add_(1); i[0] = 5; i.exp_()
+            n.mul_(2)
+            show(i); show(i.requires_grad_().requires_grad)
+        show([n, n._version])
+    """,
+    "changed outside": """
+        with torch.inference_mode(): i = torch.ones(3)
+        def message(f):
+            try: f()
+            except RuntimeError as e: return str(e)[:64]
+        for f in (lambda: i.add_(1), lambda: i.zero_(), lambda: i.__setitem__(0, 1), lambda: i[0:1].fill_(2), lambda: i.copy_(torch.ones(3)), lambda: torch.add(i, i, out=i)):
+            show(message(f))
+    """,
+    "requires_grad outside": """
+        raises RuntimeError: Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.
+        with torch.inference_mode(): i = torch.ones(3)
+        i.requires_grad_()
+    """,
+    "a view made in inference mode": """
+        raises RuntimeError: A view was created in inference mode and is being modified inplace in normal mode.
+        x = torch.ones(3, requires_grad=True) * 1
+        with torch.inference_mode(): v = x.view(3, 1)
+        v.add_(1)
+    """,
+    "a decorator": """
+        @torch.inference_mode()
+        def f(x): return x * 2
+        @torch.inference_mode
+        def g(x): return x * 2
+        x = torch.ones(2, requires_grad=True)
+        show([f(x).is_inference(), g(x).is_inference(), (x * 2).requires_grad])
+    """,
+}

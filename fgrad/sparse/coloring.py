@@ -30,8 +30,6 @@ def color(pattern: Matrix) -> Coloring:
     """Return colors by which each entry of the pattern is read off a column's or a row's pass."""
     by_rows = dense_lines(np.diff(pattern.indptr), int(np.diff(pattern.tocsc().indptr).max(initial=0)))
     columns = _greedy(pattern[np.flatnonzero(~by_rows)])
-    if by_rows.all():
-        columns[:] = -1
     rows = np.full(pattern.shape[0], -1)
     rows[by_rows] = _greedy(pattern[np.flatnonzero(by_rows)].T.tocsr())
     return Coloring(columns, rows)
@@ -61,7 +59,10 @@ def dense_lines(counts: Any, all_apart: int) -> Any:
 
 
 def _greedy(pattern: Matrix) -> Any:
-    """Return colors of the columns: each gets the first that no column met in a row has; in order, or fullest first."""
+    """Return colors of the columns: each gets the first that no column met in a row has; in order, or fullest first.
+
+    Empty columns have none, -1.
+    """
     lower = int(np.diff(pattern.indptr).max(initial=0))
     if lower == pattern.shape[1]:
         return np.arange(lower)
@@ -79,6 +80,8 @@ def _greedy(pattern: Matrix) -> Any:
 def _first_fit(order: Any, starts: list[int], neighbors: list[int]) -> Any:
     colors = [-1] * (len(starts) - 1)
     for v in order:
+        if starts[v] == starts[v + 1]:
+            continue
         taken = {colors[u] for u in neighbors[starts[v] : starts[v + 1]]}
         c = 0
         while c in taken:

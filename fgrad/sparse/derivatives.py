@@ -50,7 +50,8 @@ def sparse_jacobian(
 
     Returns:
         A `SparseDerivative`: called like `fun`, it returns a `scipy.sparse.csr_array` with a row for each element of
-        the output and a column for each element of the arguments in `argnums`, leaf after leaf in C order.
+        the output and a column for each element of the arguments in `argnums`, leaf after leaf in C order. Its dtype
+        is the derivative's; float32 for float16, which SciPy's arrays cannot hold.
 
     Raises:
         ImportError: (from the call) SciPy is not installed.
@@ -253,6 +254,8 @@ class Prepared:
             )
         ]
         data = np.concatenate(passes)[self._places]
+        if data.dtype == np.float16:  # which SciPy's arrays cannot hold
+            data = data.astype(np.float32)
         made = csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()), shape=self.shape)
         made.has_sorted_indices = True
         if self.check:
@@ -273,9 +276,11 @@ class Prepared:
     def _verify(self, made: Any, values: Sequence[Any]) -> None:
         """Raise ValueError unless the matrix times a random vector is the derivative along it."""
         v = np.random.default_rng(0).uniform(1, 2, (1, self.shape[1])).astype(self._dtype)
-        wanted, got = self._columns(values, v)[0], made @ v[0]
-        scale = abs(made) @ v[0] + abs(wanted)
-        wrong = np.flatnonzero(abs(wanted - got) > np.sqrt(np.finfo(made.dtype).eps) * scale)
+        wanted = self._columns(values, v)[0]
+        with np.errstate(all="ignore"):
+            got = made @ v[0].astype(made.dtype)
+            scale = abs(made) @ abs(v[0]) + abs(wanted)
+            wrong = np.flatnonzero(abs(wanted - got) > np.sqrt(np.finfo(self._dtype).eps) * scale)
         if wrong.size:
             raise ValueError(
                 f"{self.name}: the pattern misses entries in {wrong.size} rows, the first of them row {wrong[0]}: "
@@ -344,7 +349,9 @@ def _places(pattern: Any, found: Coloring, symmetric: bool) -> Any:
     row = np.repeat(np.arange(m), np.diff(pattern.indptr))
     column = pattern.indices.astype(np.int64)
     if symmetric:
-        alone = np.bincount(found.columns, minlength=1)[found.columns] == 1  # a hub is, and what others cannot spoil
+        alone = (
+            np.bincount(found.columns[found.columns >= 0], minlength=1)[found.columns] == 1
+        )  # a hub is, and what others cannot spoil
         low, high = np.minimum(row, column), np.maximum(row, column)
         swap = alone[high] > alone[low]
         row, column = np.where(swap, low, high), np.where(swap, high, low)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 
 from fgrad.core import Tracer
 from fgrad.program import Atom, Equation, Literal, Program, Trace
-from fgrad.sparse.incidence import Application, Chain, Matrix, everything, incidence
+from fgrad.sparse.incidence import Application, Chain, Matrix, incidence
 from fgrad.transforms.programs import jvp_program, under
 
 LIMIT = 2**27
@@ -222,17 +222,6 @@ def _by_rule(eq: Equation, facts: Sequence[Fact]) -> list[Fact]:
     return [next(pushed) if a else UNKNOWN for a in active]
 
 
-def _everything(eq: Equation, facts: Sequence[Fact]) -> list[Fact]:
-    outs = []
-    for v in eq.outputs:
-        total = None
-        for f in facts:
-            if f.depends is not None and v.type.dtype.kind in "fcV":
-                total = union(total, product(everything(v.type.size, f.depends.shape[0]), f.depends, eq))
-        outs.append(Fact(None, total))
-    return outs
-
-
 STRUCTURED: dict[str, Callable[[Equation, Sequence[Fact]], list[Fact]]] = {
     "call": _inlined,
     "checkpoint_call": _inlined,
@@ -241,5 +230,5 @@ STRUCTURED: dict[str, Callable[[Equation, Sequence[Fact]], list[Fact]]] = {
     "while_loop": _until_it_stays,
     "custom_jvp_call": _by_rule,
     "custom_vjp_call": _by_rule,
-    "linear_solve": _everything,
 }
+"""What becomes of primitives that hold Programs or rules; of those that are not here, all depends on all."""

@@ -28,22 +28,18 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
 class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-def _python(result, *arguments):
-    return lambda name: ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
-_new = _python(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Deleter)("PyCapsule_New")
-_pointer = _python(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)("PyCapsule_GetPointer")
-# A capsule that is being destroyed must not be counted as used again: these two take its address.
-_is_valid = _python(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)("PyCapsule_IsValid")
-_pointer_at = _python(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)("PyCapsule_GetPointer")
+def _tensor_in(capsule):
+    """Return the description that a capsule holds, to read or to write."""
+    return ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents.tensor
 
 
 class _Memory:
@@ -72,7 +68,7 @@ def from_dlpack(x):
         return np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError):
         capsule = x.__dlpack__()
-        tensor = ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents.tensor
+        tensor = _tensor_in(capsule)
         if tensor.code not in _CODES or tensor.lanes != 1:
             raise
     import ml_dtypes
@@ -89,35 +85,12 @@ class Exported:
     def __dlpack_device__(self):
         return _CPU, 0
 
-    def __dlpack__(self, *, stream=None, **kwargs):
+    def __dlpack__(self, *, stream=None, **options):
         codes = {name: code for code, name in _CODES.items()}
         code = codes.get(self.array.dtype.name)
-        return self.array.__dlpack__(**kwargs) if code is None else _capsule(self.array, code)
-
-
-_alive = {}
-
-
-def _capsule(array, code):
-    if not array.flags.writeable:
-        raise BufferError("DLPack without a version cannot say that an array is read-only; pass a copy")
-    sizes = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-    steps = (ctypes.c_int64 * max(1, array.ndim))(*[stride // array.itemsize for stride in array.strides])
-    tensor = _Tensor(array.ctypes.data, _CPU, 0, array.ndim, code, 8 * array.itemsize, 1, sizes, steps, 0)
-    managed = _Managed(tensor, None, _release)
-    address = ctypes.addressof(managed)
-    _alive[address] = managed, array
-    return _new(address, _NAME, _discard)
-
-
-@_Deleter
-def _release(address):
-    """Let go of an array: whoever took the capsule is done."""
-    _alive.pop(address, None)
-
-
-@_Deleter
-def _discard(capsule):
-    """Let go of an array whose capsule nobody took."""
-    if _is_valid(capsule, _NAME):
-        _alive.pop(_pointer_at(capsule, _NAME), None)
+        if code is None:
+            return self.array.__dlpack__(**options)
+        # NumPy's own capsule of equally wide integers, which frees itself as it should, under another name.
+        capsule = self.array.view(f"u{self.array.itemsize}").__dlpack__()
+        _tensor_in(capsule).code = code
+        return capsule

@@ -28,7 +28,7 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
-    from fgrad.triton_call import triton_call
+    from fgrad.kernel_call import triton_call
     from fgrad.interop import device_put, to_numpy
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> object:
     if name == "__version__":  # stands in pyproject.toml alone
         return _import_module("importlib.metadata").version("fgrad")
     if name == "triton_call":
-        return _import_module("fgrad.triton_call").triton_call
+        return _import_module("fgrad.kernel_call").triton_call
     if name in ("device_put", "to_numpy"):
         return getattr(_import_module("fgrad.interop"), name)
     if name == "check_grads":

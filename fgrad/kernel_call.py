@@ -112,12 +112,13 @@ def triton_call(
         raise ValueError(f"triton_call: batch must be one of {', '.join(BATCHING)}, got {batch!r}")
     operands = [as_kernel_array(x) for x in args if _is_array(x)]
     several = isinstance(out_shape, (tuple, list))
+    outputs = tuple([_output_type(x) for x in (out_shape if several else (out_shape,))])
     call = Call(
         kernel,
         grid,
         tuple([None if _is_array(x) else (x,) for x in args]),
-        tuple([type_of(x).strong() for x in (out_shape if several else (out_shape,))]),
-        _aliases(input_output_aliases or {}, args, out_shape if several else (out_shape,)),
+        outputs,
+        _aliases(input_output_aliases or {}, args, outputs),
         tuple(zeroed_outputs),
         batch,
         tuple(meta.items()),
@@ -139,7 +140,15 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (list, Tracer)) or hasattr(x, "shape") and not isinstance(x, np.generic)
 
 
-def _aliases(given: Mapping[int, int], args: Sequence[Any], outputs: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+def _output_type(x: Any) -> ArrayType:
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(f"triton_call: out_shape must have shape and dtype, or be a tuple of such, got {x!r}")
+    return type_of(x).strong()
+
+
+def _aliases(
+    given: Mapping[int, int], args: Sequence[Any], outputs: Sequence[ArrayType]
+) -> tuple[tuple[int, int], ...]:
     """Return (output, operand) pairs; ValueError if one joins what is no array or has another type."""
     pairs = []
     for source, target in given.items():
@@ -147,7 +156,7 @@ def _aliases(given: Mapping[int, int], args: Sequence[Any], outputs: Sequence[An
             raise ValueError(f"triton_call: input_output_aliases names argument {source}, which is no array")
         if not 0 <= target < len(outputs):
             raise ValueError(f"triton_call: input_output_aliases names output {target} of {len(outputs)}")
-        have, want = type_of(as_kernel_array(args[source])).strong(), type_of(outputs[target]).strong()
+        have, want = type_of(as_kernel_array(args[source])).strong(), outputs[target]
         if have != want:
             raise ValueError(f"triton_call: argument {source} of type {have} cannot become output {target}, a {want}")
         pairs.append((target, sum(_is_array(x) for x in args[:source])))

@@ -1,213 +1,40 @@
-"""Layer norm and RMS norm over the last axis, and the gradients of input, weight and bias.
+"""Layer norm and RMS norm over the last axis, group norm over groups of channels, and all their gradients.
 
 Layer norm (Ba et al., 2016): y = (x - mean) rstd w + b with rstd = 1 / sqrt(var + eps). RMS norm (Zhang and Sennrich,
 2019): y = x rstd w with rstd = 1 / sqrt(mean(x²) + eps). With g = ct w and n = (x - mean) rstd, of c columns:
 dx = rstd (g - n mean(g n) - mean(g)), without the last term for RMS norm; dw = Σ ct n and db = Σ ct over rows.
 
 The variance is that of differences from the mean, so that a large mean costs no digits. Weight and bias gradients are
-partial sums of row chunks, added up by a second kernel: the same every time.
+partial sums of row chunks, added up by a second kernel: the same every time. While rows fit into registers one kernel
+gives dx and the partial sums in one pass over x and ct; longer rows take a pass for dx and one for the sums.
+
+Group norm (Wu and He, 2018) normalizes rows of (channels of a group) times (positions); weight and bias belong to
+channels. To kernels it is a layer norm whose entry `at` takes the parameters of channel `at // spread`.
 """
 
-import triton
-import triton.language as tl
+import math
 
+import triton
+
+from .norm_kernels import backward_kernel, channel_kernel, forward_kernel, one_pass_kernel, parameters_kernel
+from .reduction import column_sums
 from .runtime import as_rows, empty, launch, strides
 from .tiling import (
     accumulator,
     accumulator_dtype,
-    along,
     block_for,
-    block_of_row,
-    column_sum_kernel,
-    load_row,
     row_block,
-    row_of_program,
     warps_for,
 )
 
 # Rows that one program adds up, and how many at a time, for the gradients of weight and bias.
 _ROWS_A_PROGRAM = 256
 _ROWS_A_STEP = 8
-
-
-@triton.jit
-def _statistics(x, at, columns, stride, eps, CENTERED: tl.constexpr, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr):
-    """Return mean (0 for RMS norm) and reciprocal deviation of a row read block by block."""
-    mean = tl.zeros((), ACCUMULATOR)
-    size = columns.to(ACCUMULATOR)
-    if CENTERED:
-        for start in range(0, columns, BLOCK):
-            mean += tl.sum(load_row(x, start + at, columns, stride, 0.0, ACCUMULATOR), 0)
-        mean /= size
-    squares = tl.zeros((), ACCUMULATOR)
-    for start in range(0, columns, BLOCK):
-        value = load_row(x, start + at, columns, stride, 0.0, ACCUMULATOR)
-        value = tl.where(start + at < columns, value - mean, 0.0)
-        squares += tl.sum(value * value, 0)
-    return mean, 1 / tl.sqrt(squares / size + eps)
-
-
-@triton.jit
-def _affine(value, weight, bias, at, columns, weight_stride, bias_stride, ACCUMULATOR: tl.constexpr):
-    if weight is not None:
-        value *= load_row(weight, at, columns, weight_stride, 0.0, ACCUMULATOR)
-    if bias is not None:
-        value += load_row(bias, at, columns, bias_stride, 0.0, ACCUMULATOR)
-    return value
-
-
-@triton.jit
-def forward_kernel(
-    x,
-    weight,
-    bias,
-    out,
-    means,
-    rstds,
-    columns,
-    x_row,
-    x_column,
-    weight_stride,
-    bias_stride,
-    EPS: tl.constexpr,
-    CENTERED: tl.constexpr,
-    WHOLE: tl.constexpr,
-    ACCUMULATOR: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """One program a row: whole in registers, or read once for the mean, once for the variance, once for the result."""
-    row = row_of_program()
-    x += row * x_row
-    out += row * columns
-    at = tl.arange(0, BLOCK).to(tl.int64)
-    eps = tl.full((), EPS, ACCUMULATOR)
-    if WHOLE:
-        value = load_row(x, at, columns, x_column, 0.0, ACCUMULATOR)
-        mean = tl.zeros((), ACCUMULATOR)
-        size = columns.to(ACCUMULATOR)
-        if CENTERED:
-            mean = tl.sum(value, 0) / size
-            value = tl.where(at < columns, value - mean, 0.0)
-        rstd = 1 / tl.sqrt(tl.sum(value * value, 0) / size + eps)
-        result = _affine(value * rstd, weight, bias, at, columns, weight_stride, bias_stride, ACCUMULATOR)
-        tl.store(out + at, result, mask=at < columns)
-    else:
-        mean, rstd = _statistics(x, at, columns, x_column, eps, CENTERED, ACCUMULATOR, BLOCK)
-        for start in range(0, columns, BLOCK):
-            here = start + at
-            value = (load_row(x, here, columns, x_column, 0.0, ACCUMULATOR) - mean) * rstd
-            result = _affine(value, weight, bias, here, columns, weight_stride, bias_stride, ACCUMULATOR)
-            tl.store(out + here, result, mask=here < columns)
-    if CENTERED:
-        tl.store(means + row, mean)
-    tl.store(rstds + row, rstd)
-
-
-@triton.jit
-def _scaled_and_normal(
-    ct, x, weight, at, columns, ct_column, x_column, weight_stride, mean, rstd, ACCUMULATOR: tl.constexpr
-):
-    """Return ct w and the normalized input; both 0 beyond the row."""
-    scaled = load_row(ct, at, columns, ct_column, 0.0, ACCUMULATOR)
-    if weight is not None:
-        scaled *= load_row(weight, at, columns, weight_stride, 0.0, ACCUMULATOR)
-    normal = (load_row(x, at, columns, x_column, 0.0, ACCUMULATOR) - mean) * rstd
-    return scaled, tl.where(at < columns, normal, 0.0)
-
-
-@triton.jit
-def backward_kernel(
-    ct,
-    x,
-    weight,
-    means,
-    rstds,
-    dx,
-    columns,
-    ct_row,
-    ct_column,
-    x_row,
-    x_column,
-    weight_stride,
-    CENTERED: tl.constexpr,
-    WHOLE: tl.constexpr,
-    ACCUMULATOR: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """One program a row: the means of ct w n and of ct w, then the gradient of the input."""
-    row = row_of_program()
-    ct += row * ct_row
-    x += row * x_row
-    dx += row * columns
-    at = tl.arange(0, BLOCK).to(tl.int64)
-    size = columns.to(ACCUMULATOR)
-    mean = tl.zeros((), ACCUMULATOR)
-    if CENTERED:
-        mean = tl.load(means + row)
-    rstd = tl.load(rstds + row)
-    across = tl.zeros((), ACCUMULATOR)
-    level = tl.zeros((), ACCUMULATOR)
-    if WHOLE:
-        g, n = _scaled_and_normal(
-            ct, x, weight, at, columns, ct_column, x_column, weight_stride, mean, rstd, ACCUMULATOR
-        )
-        across = tl.sum(g * n, 0) / size
-        if CENTERED:
-            level = tl.sum(g, 0) / size
-        tl.store(dx + at, rstd * (g - n * across - level), mask=at < columns)
-    else:
-        for start in range(0, columns, BLOCK):
-            g, n = _scaled_and_normal(
-                ct, x, weight, start + at, columns, ct_column, x_column, weight_stride, mean, rstd, ACCUMULATOR
-            )
-            across += tl.sum(g * n, 0) / size
-            if CENTERED:
-                level += tl.sum(g, 0) / size
-        for start in range(0, columns, BLOCK):
-            g, n = _scaled_and_normal(
-                ct, x, weight, start + at, columns, ct_column, x_column, weight_stride, mean, rstd, ACCUMULATOR
-            )
-            tl.store(dx + start + at, rstd * (g - n * across - level), mask=start + at < columns)
-
-
-@triton.jit
-def parameters_kernel(
-    ct,
-    x,
-    means,
-    rstds,
-    dweight,
-    dbias,
-    rows,
-    columns,
-    ct_row,
-    ct_column,
-    x_row,
-    x_column,
-    CENTERED: tl.constexpr,
-    ACCUMULATOR: tl.constexpr,
-    ROWS: tl.constexpr,
-    STEP: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """One program a chunk of rows and a block of columns: partial sums of ct n and of ct, one row of each a chunk."""
-    chunk, at, exists = block_of_row(columns, BLOCK)
-    weight_total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
-    bias_total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
-    for start in range(chunk * ROWS, tl.minimum(chunk * ROWS + ROWS, rows), STEP):
-        row = start + tl.arange(0, STEP)
-        mask = (row[:, None] < rows) & exists[None, :]
-        mine = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=mask, other=0.0)
-        value = tl.load(x + row[:, None] * x_row + along(at, x_column)[None, :], mask=mask, other=0.0).to(ACCUMULATOR)
-        if CENTERED:
-            value -= tl.load(means + row, mask=row < rows, other=0.0)[:, None]
-        rstd = tl.load(rstds + row, mask=row < rows, other=0.0)
-        weight_total += mine.to(ACCUMULATOR) * value * rstd[:, None]
-        bias_total += mine.to(ACCUMULATOR)
-    if dweight is not None:
-        tl.store(dweight + chunk * columns + at, tl.sum(weight_total, 0), mask=exists)
-    if dbias is not None:
-        tl.store(dbias + chunk * columns + at, tl.sum(bias_total, 0), mask=exists)
+# Longest row whose backward pass is one kernel, by the accumulator's bytes: with its cotangent, the weight and two
+# partial sums it stays in registers.
+_LONGEST_ONE_PASS = {4: 8192, 8: 2048}
+# How many programs share the rows in one pass: what fills a large GPU, and leaves few partial sums.
+_PROGRAMS = 256
 
 
 def layer_norm_forward(x, weight=None, bias=None, *, eps=1e-5):
@@ -231,18 +58,17 @@ def layer_norm_forward(x, weight=None, bias=None, *, eps=1e-5):
     return _forward(x, weight, bias, eps, centered=True)
 
 
-def layer_norm_backward(ct, x, weight, mean, rstd, *, bias=True):
+def layer_norm_backward(ct, x, weight, bias, mean, rstd):
     """Return (dx, dweight, dbias) for a cotangent of the result of `layer_norm_forward`.
 
     Args:
         ct: like x, any strides.
-        x, weight: as given to the forward pass.
+        x, weight, bias: as given to the forward pass.
         mean, rstd: as it returned them.
-        bias: whether dbias is wanted.
 
-    dweight is None where weight is, dbias where it is not wanted.
+    dweight is None where weight is, dbias where bias is.
     """
-    return _backward(ct, x, weight, mean, rstd, bias)
+    return _backward(ct, x, weight, bias, mean, rstd)
 
 
 def rms_norm_forward(x, weight=None, *, eps=1e-6):
@@ -269,14 +95,74 @@ def rms_norm_forward(x, weight=None, *, eps=1e-6):
 
 def rms_norm_backward(ct, x, weight, rstd):
     """Return (dx, dweight) for a cotangent of the result of `rms_norm_forward`; dweight is None where weight is."""
-    dx, dweight, _ = _backward(ct, x, weight, None, rstd, bias=False)
-    return dx, dweight
+    return _backward(ct, x, weight, None, None, rstd)[:2]
+
+
+def group_norm_forward(x, weight=None, bias=None, *, groups=1, eps=1e-5):
+    """Normalize each group of channels of each example to mean 0 and variance 1, then scale and shift its channels.
+
+    Args:
+        x: (examples, channels, …), floating, any strides.
+        weight, bias: (channels,), or None for 1 and 0.
+        groups: a divisor of the number of channels.
+        eps: added to the variance.
+
+    Returns:
+        (out, mean, rstd): out like x; mean and rstd (examples * groups,), for the gradient.
+
+    Raises:
+        ValueError: x has no channels, groups do not divide them, or weight or bias is not (channels,).
+
+    >>> import numpy as np
+    >>> group_norm_forward(np.array([[1.0, 3.0, 5.0, 7.0]]), groups=2, eps=0.0)[0]
+    array([[-1.,  1., -1.,  1.]])
+    """
+    rows = _grouped(x, groups)
+    _check(x.shape[1], weight=weight, bias=bias)
+    out, mean, rstd = _launch_forward(rows, weight, bias, eps, True, groups, math.prod(x.shape[2:]))
+    return out.reshape(x.shape), mean, rstd
+
+
+def group_norm_backward(ct, x, weight, bias, mean, rstd, *, groups=1):
+    """Return (dx, dweight, dbias) for a cotangent of the result of `group_norm_forward`.
+
+    Args:
+        ct: like x, any strides.
+        x, weight, bias, groups: as given to the forward pass.
+        mean, rstd: as it returned them.
+
+    dweight is None where weight is, dbias where bias is.
+    """
+    _check_cotangent(ct, x)
+    spread = math.prod(x.shape[2:])
+    dx = _launch_backward(_grouped(ct, groups), _grouped(x, groups), weight, mean, rstd, groups, spread)
+    examples, channels = x.shape[:2]
+    dtype = accumulator_dtype(x.dtype)
+    wanted = (weight, bias)
+    partials = [None if parameter is None else empty(x, (examples, channels), dtype) for parameter in wanted]
+    mine, rows = (array.reshape(examples * channels, spread) for array in (ct, x))
+    block = row_block(spread)
+    if weight is not None or bias is not None:
+        launch(
+            channel_kernel,
+            (examples * channels,),
+            *(mine, rows, mean, rstd, *partials, spread, channels // groups, *strides(mine), *strides(rows)),
+            ACCUMULATOR=accumulator(x.dtype),
+            BLOCK=block,
+            num_warps=warps_for(block),
+        )
+    return dx.reshape(x.shape), *_totals(partials, wanted)
 
 
 def _forward(x, weight, bias, eps, centered):
     flat = as_rows(x)
-    rows, columns = flat.shape
-    _check(columns, weight=weight, bias=bias)
+    _check(flat.shape[1], weight=weight, bias=bias)
+    out, mean, rstd = _launch_forward(flat, weight, bias, eps, centered, None, None)
+    return out.reshape(x.shape), mean, rstd
+
+
+def _launch_forward(x, weight, bias, eps, centered, groups, spread):
+    rows, columns = x.shape
     dtype = accumulator_dtype(x.dtype)
     out = empty(x, (rows, columns), x.dtype)
     mean = empty(x, (rows,), dtype) if centered else None
@@ -285,7 +171,8 @@ def _forward(x, weight, bias, eps, centered):
     launch(
         forward_kernel,
         (rows,),
-        *(flat, weight, bias, out, mean, rstd, columns, *strides(flat), *_stride(weight), *_stride(bias)),
+        *(x, weight, bias, out, mean, rstd, columns, groups, spread),
+        *(*strides(x), *_stride(weight), *_stride(bias)),
         EPS=float(eps),
         CENTERED=centered,
         WHOLE=columns <= block,
@@ -293,68 +180,109 @@ def _forward(x, weight, bias, eps, centered):
         BLOCK=block,
         num_warps=warps_for(block),
     )
-    return out.reshape(x.shape), mean, rstd
+    return out, mean, rstd
 
 
-def _backward(ct, x, weight, mean, rstd, bias):
-    if ct.shape != x.shape:
-        raise ValueError(f"ct: got shape {ct.shape}, expected {x.shape}")
+def _backward(ct, x, weight, bias, mean, rstd):
+    _check_cotangent(ct, x)
     flat_ct, flat = as_rows(ct), as_rows(x)
-    rows, columns = flat.shape
+    if flat.shape[1] <= _LONGEST_ONE_PASS[accumulator_dtype(x.dtype).itemsize]:
+        dx, partials = _launch_one_pass(flat_ct, flat, weight, bias, mean, rstd)
+    else:
+        dx = _launch_backward(flat_ct, flat, weight, mean, rstd, None, None)
+        partials = _partial_sums(flat_ct, flat, weight, bias, mean, rstd)
+    return dx.reshape(x.shape), *_totals(partials, (weight, bias))
+
+
+def _launch_one_pass(ct, x, weight, bias, mean, rstd):
+    rows, columns = x.shape
+    dx = empty(x, (rows, columns), x.dtype)
+    span = max(1, triton.cdiv(rows, _PROGRAMS))
+    programs = max(1, triton.cdiv(rows, span))
+    partials = _empty_partials(x, programs, (weight, bias))
+    block = row_block(columns)
+    launch(
+        one_pass_kernel,
+        (programs,),
+        *(ct, x, weight, mean, rstd, dx, *partials, rows, columns, span),
+        *(*strides(ct), *strides(x), *_stride(weight)),
+        CENTERED=mean is not None,
+        ACCUMULATOR=accumulator(x.dtype),
+        BLOCK=block,
+        num_warps=warps_for(block),
+    )
+    return dx, partials
+
+
+def _launch_backward(ct, x, weight, mean, rstd, groups, spread):
+    rows, columns = x.shape
     dx = empty(x, (rows, columns), x.dtype)
     block = row_block(columns)
     if columns:
         launch(
             backward_kernel,
             (rows,),
-            *(flat_ct, flat, weight, mean, rstd, dx, columns, *strides(flat_ct), *strides(flat), *_stride(weight)),
+            *(ct, x, weight, mean, rstd, dx, columns, groups, spread),
+            *(*strides(ct), *strides(x), *_stride(weight)),
             CENTERED=mean is not None,
             WHOLE=columns <= block,
             ACCUMULATOR=accumulator(x.dtype),
             BLOCK=block,
             num_warps=warps_for(block),
         )
-    dweight = dbias = None
-    if weight is not None or bias:
-        dweight, dbias = _parameter_gradients(flat_ct, flat, weight, mean, rstd, bias)
-    return dx.reshape(x.shape), dweight, dbias
+    return dx
 
 
-def _parameter_gradients(ct, x, weight, mean, rstd, bias):
+def _partial_sums(ct, x, weight, bias, mean, rstd):
     rows, columns = x.shape
-    dtype = accumulator_dtype(x.dtype)
     chunks = max(1, triton.cdiv(rows, _ROWS_A_PROGRAM))
-    partial_weight = empty(x, (chunks, columns), dtype) if weight is not None else None
-    partial_bias = empty(x, (chunks, columns), dtype) if bias else None
+    partials = _empty_partials(x, chunks, (weight, bias))
     block = block_for(columns, 128)
-    launch(
-        parameters_kernel,
-        (chunks * triton.cdiv(columns, block),),
-        *(ct, x, mean, rstd, partial_weight, partial_bias, rows, columns, *strides(ct), *strides(x)),
-        CENTERED=mean is not None,
-        ACCUMULATOR=accumulator(x.dtype),
-        ROWS=_ROWS_A_PROGRAM,
-        STEP=_ROWS_A_STEP,
-        BLOCK=block,
-    )
-    kind = (x if weight is None else weight).dtype
-    return tuple(
-        _column_sum(partial, kind) if partial is not None else None for partial in (partial_weight, partial_bias)
-    )
+    if any(partial is not None for partial in partials):
+        launch(
+            parameters_kernel,
+            (chunks * triton.cdiv(columns, block),),
+            *(ct, x, mean, rstd, *partials, rows, columns, *strides(ct), *strides(x)),
+            CENTERED=mean is not None,
+            ACCUMULATOR=accumulator(x.dtype),
+            ROWS=_ROWS_A_PROGRAM,
+            STEP=_ROWS_A_STEP,
+            BLOCK=block,
+        )
+    return partials
 
 
-def _column_sum(partial, dtype):
-    chunks, columns = partial.shape
-    out = empty(partial, (columns,), dtype)
-    block = block_for(columns, 128)
-    launch(column_sum_kernel, (triton.cdiv(columns, block),), *(partial, out, chunks, columns), STEP=8, BLOCK=block)
-    return out
+def _empty_partials(x, chunks, parameters):
+    shape, dtype = (chunks, x.shape[1]), accumulator_dtype(x.dtype)
+    return [None if parameter is None else empty(x, shape, dtype) for parameter in parameters]
+
+
+def _totals(partials, parameters):
+    """Return the sums of partial sums in the parameters' dtypes, None where there is no parameter."""
+    return [
+        None if parameter is None else column_sums(partial, parameter.dtype)
+        for partial, parameter in zip(partials, parameters)
+    ]
+
+
+def _grouped(x, groups):
+    """Return x as rows, one a group of an example."""
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise ValueError(
+            f"x: got shape {x.shape}, expected (examples, channels, …) with a multiple of {groups} channels"
+        )
+    return x.reshape(x.shape[0] * groups, x.shape[1] // groups * math.prod(x.shape[2:]))
 
 
 def _check(columns, **arrays):
     for name, array in arrays.items():
         if array is not None and array.shape != (columns,):
             raise ValueError(f"{name}: got shape {array.shape}, expected {(columns,)}")
+
+
+def _check_cotangent(ct, x):
+    if ct.shape != x.shape:
+        raise ValueError(f"ct: got shape {ct.shape}, expected {x.shape}")
 
 
 def _stride(vector):

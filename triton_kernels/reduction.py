@@ -1,10 +1,12 @@
-"""Sum, mean, max, logsumexp, argmax and running sum over the last axis, and their gradients.
+"""Sum, mean, max, logsumexp, argmax and running sum over any axis, and their gradients.
 
 Gradients: sum: ct; mean: ct / columns; max: ct shared equally by the entries that attain it; logsumexp:
 ct exp(x - out), 0 in rows of nothing but -inf; running sum: the running sum of ct from the end.
 
 What is decided here: NaN in a row makes its result NaN, and argmax gives the first NaN, else the first of equals. The
 max of no elements is -inf.
+
+Few long rows would leave most of a device idle: they are cut into parts, whose results a second launch combines.
 """
 
 import numpy as np
@@ -18,6 +20,8 @@ from .tiling import (
     accumulator,
     accumulator_dtype,
     along,
+    axes_back,
+    axes_last,
     block_for,
     block_of_row,
     finite_shift,
@@ -28,7 +32,58 @@ from .tiling import (
 
 KINDS = ("sum", "mean", "max", "logsumexp")
 
+# Rows are cut into parts where there are fewer than this many, two for each multiprocessor of a large GPU, and longer.
+_FEW_ROWS = 256
+_PART = 8192
+# Rows that one program adds up in sums of columns, and how many at a time.
+_ROWS_A_PROGRAM = 256
+_ROWS_A_STEP = 8
+
 _FAR = tl.constexpr(2**62)
+
+
+@triton.jit
+def _part_of_row(parts, columns, PART: tl.constexpr):
+    """Return a program's row, its number among all parts, and the range of columns of its part; all if PART is None."""
+    program = row_of_program()
+    if PART is None:
+        return program, program, tl.zeros((), tl.int64), columns.to(tl.int64)
+    else:
+        first = program % parts * PART
+        return program // parts, program, first, tl.minimum(first + PART, columns)
+
+
+@triton.jit
+def _sum(x, at, first, last, stride, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr):
+    total = tl.zeros((), ACCUMULATOR)
+    for start in range(first, last, BLOCK):
+        total += tl.sum(load_row(x, start + at, last, stride, 0.0, ACCUMULATOR), 0)
+    return total
+
+
+@triton.jit
+def _max(x, at, first, last, stride, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr):
+    largest = tl.full((), MINUS_INFINITY, ACCUMULATOR)
+    missing = tl.zeros((), tl.int32)  # tl.max passes over NaN: count it
+    for start in range(first, last, BLOCK):
+        value = load_row(x, start + at, last, stride, MINUS_INFINITY, ACCUMULATOR)
+        largest = tl.maximum(largest, tl.max(value, 0))
+        missing += tl.sum((value != value).to(tl.int32), 0)
+    return tl.where(missing > 0, float("nan"), largest)
+
+
+@triton.jit
+def _logsumexp(x, at, first, last, stride, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr):
+    largest = tl.full((), MINUS_INFINITY, ACCUMULATOR)
+    total = tl.zeros((), ACCUMULATOR)
+    for start in range(first, last, BLOCK):
+        value = load_row(x, start + at, last, stride, MINUS_INFINITY, ACCUMULATOR)
+        new_largest = tl.maximum(largest, tl.max(value, 0))
+        # An infinite entry decides the result: exponentials then need no shift.
+        shift = tl.where(new_largest == -MINUS_INFINITY, 0.0, finite_shift(new_largest))
+        total = total * tl.exp(largest - shift) + tl.sum(tl.exp(value - shift), 0)
+        largest = new_largest
+    return finite_shift(largest) + tl.log(total)
 
 
 @triton.jit
@@ -36,60 +91,89 @@ def reduce_kernel(
     x,
     out,
     columns,
+    parts,
     x_row,
     x_column,
+    divisor,
     KIND: tl.constexpr,
     ACCUMULATOR: tl.constexpr,
+    PART: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One program a row, read once, block by block."""
-    row = row_of_program()
+    """One program a part of a row, read once, block by block; `divisor` is None, or what the result is divided by."""
+    row, place, first, last = _part_of_row(parts, columns, PART)
     x += row * x_row
     at = tl.arange(0, BLOCK).to(tl.int64)
-    total = tl.zeros((), ACCUMULATOR)
-    largest = tl.full((), MINUS_INFINITY, ACCUMULATOR)
-    if KIND == "sum" or KIND == "mean":
-        for start in range(0, columns, BLOCK):
-            total += tl.sum(load_row(x, start + at, columns, x_column, 0.0, ACCUMULATOR), 0)
-        if KIND == "mean":
-            total /= columns.to(ACCUMULATOR)
+    if KIND == "sum":
+        result = _sum(x, at, first, last, x_column, ACCUMULATOR, BLOCK)
     elif KIND == "max":
-        # tl.max passes over NaN: count it.
-        for start in range(0, columns, BLOCK):
-            value = load_row(x, start + at, columns, x_column, MINUS_INFINITY, ACCUMULATOR)
-            largest = tl.maximum(largest, tl.max(value, 0))
-            total += tl.sum((value != value).to(ACCUMULATOR), 0)
-        total = tl.where(total > 0, float("nan"), largest)
+        result = _max(x, at, first, last, x_column, ACCUMULATOR, BLOCK)
     else:
-        for start in range(0, columns, BLOCK):
-            value = load_row(x, start + at, columns, x_column, MINUS_INFINITY, ACCUMULATOR)
-            new_largest = tl.maximum(largest, tl.max(value, 0))
-            # An infinite entry decides the result: exponentials then need no shift.
-            shift = tl.where(new_largest == -MINUS_INFINITY, 0.0, finite_shift(new_largest))
-            total = total * tl.exp(largest - shift) + tl.sum(tl.exp(value - shift), 0)
-            largest = new_largest
-        total = finite_shift(largest) + tl.log(total)
-    tl.store(out + row, total)
+        result = _logsumexp(x, at, first, last, x_column, ACCUMULATOR, BLOCK)
+    if divisor is not None:
+        result /= divisor
+    tl.store(out + place, result)
 
 
 @triton.jit
-def argmax_kernel(x, out, columns, x_row, x_column, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr):
-    """One program a row: the largest entry so far and where it stands, and the first NaN."""
-    row = row_of_program()
+def argmax_kernel(
+    x,
+    candidates,
+    out,
+    columns,
+    parts,
+    x_row,
+    x_column,
+    ACCUMULATOR: tl.constexpr,
+    PART: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a part of a row: the largest entry so far and where it stands, and the first NaN.
+
+    With `candidates` the entries are those at the places that it lists for each row, in ascending order.
+    """
+    row, number, first, last = _part_of_row(parts, columns, PART)
     x += row * x_row
     at = tl.arange(0, BLOCK).to(tl.int64)
     largest = tl.full((), MINUS_INFINITY, ACCUMULATOR)
-    place = tl.full((), 0, tl.int64)
+    place = tl.full((), _FAR, tl.int64)
     first_nan = tl.full((), _FAR, tl.int64)
-    for start in range(0, columns, BLOCK):
+    for start in range(first, last, BLOCK):
         here = start + at
-        value = load_row(x, here, columns, x_column, MINUS_INFINITY, ACCUMULATOR)
+        exists = here < last
+        if candidates is not None:
+            here = tl.load(candidates + row * columns + here, mask=exists, other=0)
+        value = tl.load(x + along(here, x_column), mask=exists, other=MINUS_INFINITY).to(ACCUMULATOR)
         best = tl.max(value, 0)
-        found = tl.min(tl.where(value == best, here, _FAR), 0)
-        place = tl.where(best > largest, found, place)
+        found = tl.min(tl.where((value == best) & exists, here, _FAR), 0)
+        place = tl.where((best > largest) | (place == _FAR), found, place)
         largest = tl.maximum(largest, best)
         first_nan = tl.minimum(first_nan, tl.min(tl.where(value != value, here, _FAR), 0))
-    tl.store(out + row, tl.where(first_nan < _FAR, first_nan, place))
+    tl.store(out + number, tl.where(first_nan < _FAR, first_nan, place))
+
+
+@triton.jit
+def column_sum_kernel(
+    x,
+    out,
+    rows,
+    columns,
+    x_row,
+    x_column,
+    ACCUMULATOR: tl.constexpr,
+    ROWS: tl.constexpr,
+    STEP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a chunk of rows and a block of columns: the sums of its columns, one row of them a chunk."""
+    chunk, at, exists = block_of_row(columns, BLOCK)
+    total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
+    for start in range(chunk * ROWS, tl.minimum(chunk * ROWS + ROWS, rows), STEP):
+        row = start + tl.arange(0, STEP)
+        mask = (row[:, None] < rows) & exists[None, :]
+        value = tl.load(x + row[:, None] * x_row + along(at, x_column)[None, :], mask=mask, other=0.0)
+        total += value.to(ACCUMULATOR)
+    tl.store(out + chunk * columns + at, tl.sum(total, 0), mask=exists)
 
 
 @triton.jit
@@ -158,45 +242,65 @@ def cumsum_kernel(
         carried += tl.sum(value, 0)
 
 
-def reduce_forward(x, kind):
-    """Reduce the last axis.
+def reduce_forward(x, kind, *, axis=-1):
+    """Reduce axes.
 
     Args:
-        x: (…, columns), floating, any strides.
+        x: any shape with at least one axis, floating, any strides.
         kind: "sum", "mean", "max" or "logsumexp".
+        axis: an axis, a tuple of axes, or None for all.
 
     Returns:
-        An array of shape x.shape[:-1]: float64 for float64 and else float32, except "max", which has x's dtype.
+        An array without those axes: float64 for float64 and else float32, except "max", which has x's dtype.
 
     Raises:
-        ValueError: an unknown kind, or x has no axes.
+        ValueError: an unknown kind, or a wrong axis.
 
     >>> import numpy as np
     >>> reduce_forward(np.array([[1.0, 3.0]]), "mean")
     array([2.])
     """
     _check(kind)
-    flat = as_rows(x)
+    moved, shape = axes_last(x, axis)
+    flat = as_rows(moved)
     rows, columns = flat.shape
-    out = empty(x, (rows,), x.dtype if kind == "max" else accumulator_dtype(x.dtype))
-    launch(reduce_kernel, (rows,), *(flat, out, columns, *strides(flat)), KIND=kind, **_options(flat))
-    return out.reshape(x.shape[:-1])
+    dtype = accumulator_dtype(x.dtype)
+    parts = _parts(rows, columns)
+    step = "sum" if kind == "mean" else kind
+    if parts > 1:
+        partial = empty(x, (rows, parts), dtype)
+        _reduce(flat, partial, parts, None, step)
+        flat = partial
+    out = empty(x, (rows,), x.dtype if kind == "max" else dtype)
+    _reduce(flat, out, 1, float(columns) if kind == "mean" else None, step)
+    return out.reshape(shape)
 
 
-def reduce_backward(ct, x, out, kind):
-    """Return the gradient of x for a cotangent of out = reduce_forward(x, kind).
+def _reduce(x, out, parts, divisor, kind):
+    rows, columns = x.shape
+    options = {**_options(x), "PART": _PART if parts > 1 else None}
+    launch(reduce_kernel, (rows * parts,), *(x, out, columns, parts, *strides(x), divisor), KIND=kind, **options)
+
+
+def _parts(rows, columns):
+    return triton.cdiv(columns, _PART) if rows < _FEW_ROWS else 1
+
+
+def reduce_backward(ct, x, out, kind, *, axis=-1):
+    """Return the gradient of x for a cotangent of out = reduce_forward(x, kind, axis=axis).
 
     Args:
-        ct: x.shape[:-1], any strides.
-        x, kind: as given to the forward pass. out: what it returned.
+        ct: of the result's shape, any strides.
+        x, kind, axis: as given to the forward pass. out: what it returned.
 
     Raises:
-        ValueError: an unknown kind, or ct of another shape.
+        ValueError: an unknown kind, a wrong axis, or ct of another shape.
     """
     _check(kind)
-    if ct.shape != x.shape[:-1]:
-        raise ValueError(f"ct: got shape {ct.shape}, expected {x.shape[:-1]}")
-    flat, flat_ct = as_rows(x), ct.reshape(-1)
+    moved, shape = axes_last(x, axis)
+    if ct.shape != shape:
+        raise ValueError(f"ct: got shape {ct.shape}, expected {shape}")
+    flat, flat_ct = as_rows(moved), ct.reshape(-1)
     rows, columns = flat.shape
     count = None
     if kind == "max":
@@ -211,40 +315,88 @@ def reduce_backward(ct, x, out, kind):
         KIND=kind,
         **options,
     )
-    return dx.reshape(x.shape)
+    return axes_back(dx, x.shape, axis)
 
 
-def argmax(x):
-    """Return the position of the largest entry of the last axis, as int64: the first NaN, else the first of equals.
+def argmax(x, *, axis=-1):
+    """Return the position of the largest entry along an axis, as int64: the first NaN, else the first of equals.
+
+    Args:
+        x: any shape with at least one axis, floating, any strides.
+        axis: an axis, or None for the position among all elements.
+
+    Raises:
+        ValueError: a wrong axis, or no entries to choose from.
 
     >>> import numpy as np
     >>> argmax(np.array([[1.0, 3.0, 3.0]]))
     array([1])
     """
-    flat = as_rows(x)
+    moved, shape = axes_last(x, axis)
+    flat = as_rows(moved)
     rows, columns = flat.shape
+    if rows and not columns:
+        raise ValueError(f"x: got shape {x.shape}, expected entries along axis {axis}")
+    parts = _parts(rows, columns)
+    places = None
+    if parts > 1:
+        places = empty(x, (rows, parts), np.dtype(np.int64))
+        _argmax(flat, None, places, columns, parts)
+        columns = parts
     out = empty(x, (rows,), np.dtype(np.int64))
-    launch(argmax_kernel, (rows,), *(flat, out, columns, *strides(flat)), **_options(flat))
-    return out.reshape(x.shape[:-1])
+    _argmax(flat, places, out, columns, 1)
+    return out.reshape(shape)
 
 
-def cumsum_forward(x, *, reverse=False):
-    """Return the running sum along the last axis, from its end if reversed; x of any strides.
+def _argmax(x, candidates, out, columns, parts):
+    options = {**_options(x), "PART": _PART if parts > 1 else None}
+    launch(argmax_kernel, (x.shape[0] * parts,), *(x, candidates, out, columns, parts, *strides(x)), **options)
+
+
+def cumsum_forward(x, *, axis=-1, reverse=False):
+    """Return the running sum along an axis, from its end if reversed; x of any strides.
 
     >>> import numpy as np
     >>> cumsum_forward(np.array([1.0, 2.0, 3.0]))
     array([1., 3., 6.])
     """
-    flat = as_rows(x)
+    flat = as_rows(axes_last(x, axis)[0])
     rows, columns = flat.shape
     out = empty(x, (rows, columns), x.dtype)
     launch(cumsum_kernel, (rows,), *(flat, out, columns, *strides(flat)), REVERSE=reverse, **_options(flat))
-    return out.reshape(x.shape)
+    return axes_back(out, x.shape, axis)
 
 
-def cumsum_backward(ct, *, reverse=False):
-    """Return the gradient of x for a cotangent of `cumsum_forward(x, reverse=reverse)`."""
-    return cumsum_forward(ct, reverse=not reverse)
+def cumsum_backward(ct, *, axis=-1, reverse=False):
+    """Return the gradient of x for a cotangent of `cumsum_forward(x, axis=axis, reverse=reverse)`."""
+    return cumsum_forward(ct, axis=axis, reverse=not reverse)
+
+
+def column_sums(x, dtype):
+    """Return the sums of the columns of x (rows, columns), of any strides, in a dtype: partial sums, then their sum."""
+    rows, columns = x.shape
+    chunks = triton.cdiv(rows, _ROWS_A_PROGRAM)
+    while chunks > 1:
+        partial = empty(x, (chunks, columns), accumulator_dtype(x.dtype))
+        _column_sums(x, partial, chunks)
+        x, chunks = partial, triton.cdiv(chunks, _ROWS_A_PROGRAM)
+    out = empty(x, (columns,), dtype)
+    _column_sums(x, out, 1)
+    return out
+
+
+def _column_sums(x, out, chunks):
+    rows, columns = x.shape
+    block = block_for(columns, 128)
+    launch(
+        column_sum_kernel,
+        (chunks * triton.cdiv(columns, block),),
+        *(x, out, rows, columns, *strides(x)),
+        ACCUMULATOR=accumulator(x.dtype),
+        ROWS=_ROWS_A_PROGRAM,
+        STEP=_ROWS_A_STEP,
+        BLOCK=block,
+    )
 
 
 def _options(flat):

@@ -1,5 +1,7 @@
 """How kernels cut their work: block sizes, warps, accumulator types, and the pieces kernels share on the device."""
 
+import math
+
 import numpy as np
 import triton
 import triton.language as tl
@@ -81,13 +83,32 @@ def load_row(pointer, at, columns, stride, other, ACCUMULATOR: tl.constexpr):
     return tl.load(pointer + along(at, stride), mask=at < columns, other=other).to(ACCUMULATOR)
 
 
-@triton.jit
-def column_sum_kernel(partial, out, rows, columns, STEP: tl.constexpr, BLOCK: tl.constexpr):
-    """Sum a packed (rows, columns) array over its rows; one program a block of columns."""
-    at = row_of_program() * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((STEP, BLOCK), partial.dtype.element_ty)
-    for start in range(0, rows, STEP):
-        row = start + tl.arange(0, STEP).to(tl.int64)
-        mask = (row[:, None] < rows) & (at[None, :] < columns)
-        total += tl.load(partial + row[:, None] * columns + at[None, :], mask=mask, other=0.0)
-    tl.store(out + at, tl.sum(total, 0), mask=at < columns)
+def axes_last(x, axes):
+    """Return a view or copy of x with the given axes made one, the last, and the shape of the other axes.
+
+    Args:
+        x: an array.
+        axes: an axis, a tuple of axes, or None for all; negative ones count from the end.
+
+    Raises:
+        ValueError: an axis is out of range or repeated.
+    """
+    others, last = _split_axes(x.shape, axes)
+    shape = tuple(x.shape[axis] for axis in others)
+    return x.transpose(others + last).reshape(*shape, math.prod(x.shape[axis] for axis in last)), shape
+
+
+def axes_back(x, shape, axes):
+    """Return packed x with the axes that `axes_last` made one where they were in an array of `shape`; a view."""
+    others, last = _split_axes(shape, axes)
+    order = others + last
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return x.reshape([shape[axis] for axis in order]).transpose(inverse)
+
+
+def _split_axes(shape, axes):
+    axes = range(len(shape)) if axes is None else (axes,) if isinstance(axes, int) else axes
+    last = [axis + len(shape) if axis < 0 else axis for axis in axes]
+    if len(set(last)) != len(last) or any(not 0 <= axis < len(shape) for axis in last):
+        raise ValueError(f"axis: got {tuple(axes)}, expected different axes of an array of shape {shape}")
+    return [axis for axis in range(len(shape)) if axis not in last], last

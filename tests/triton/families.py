@@ -108,7 +108,7 @@ def _layer_norm():
 
     def backward(ct, x, weight, bias):
         _, mean, rstd = norm.layer_norm_forward(x, weight, bias)
-        return norm.layer_norm_backward(ct, x, weight, mean, rstd)
+        return norm.layer_norm_backward(ct, x, weight, bias, mean, rstd)
 
     return Family(
         "layer_norm",
@@ -179,9 +179,9 @@ def _gelu_tanh(x):
 def _dropout():
     return Family(
         "dropout",
-        lambda x: dropout.dropout_forward(x, 0.3, seed=7),
-        lambda ct, x: (dropout.dropout_backward(ct, 0.3, seed=7),),
-        lambda x: x * dropout.dropout_forward(np.ones_like(x), 0.3, seed=7),
+        lambda x: dropout.dropout_forward(x, 7, rate=0.3),
+        lambda ct, x: (dropout.dropout_backward(ct, 7, rate=0.3),),
+        lambda x: x * dropout.dropout_forward(np.ones_like(x), 7, rate=0.3),
         _rows,
         _huge_rows,
         reduces_rows=False,

@@ -6,6 +6,7 @@ import pytest
 
 from fgrad.triton_kernels import check_call, check_kernel, compile_call, require_clean
 from fgrad.triton_kernels.attention import attention_backward, attention_forward
+from fgrad.triton_kernels.dropout import dropout_forward
 from fgrad.triton_kernels.runtime import launching
 
 pytestmark = pytest.mark.heavy
@@ -36,8 +37,8 @@ def visible(queries, keys, causal, window):
     return seen
 
 
-def reference(q, k, v, ct, causal=False, window=None, softcap=None):
-    """Return out, dq, dk, dv by the matrix of scores."""
+def reference(q, k, v, ct, bias=None, keep=1.0, causal=False, window=None, softcap=None):
+    """Return out, dq, dk, dv by the matrix of scores, and the gradient of a bias; `keep` multiplies probabilities."""
     group = q.shape[1] // k.shape[1]
     key, value = np.repeat(k, group, 1), np.repeat(v, group, 1)
     scale = 1 / np.sqrt(q.shape[-1])
@@ -46,19 +47,34 @@ def reference(q, k, v, ct, causal=False, window=None, softcap=None):
     if softcap:
         bent = np.tanh(score / softcap)
         score, slope = bent * softcap, scale * (1 - bent**2)
+    if bias is not None:
+        score = score + bias
     seen = visible(q.shape[2], k.shape[2], causal, window)
     weight = np.where(seen, np.exp(score), 0)
     total = weight.sum(-1, keepdims=True)
     weight = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
-    out = weight @ value
-    change = weight * (ct @ value.swapaxes(2, 3) - (ct * out).sum(-1, keepdims=True)) * slope
+    out = weight * keep @ value
+    dscore = weight * (ct @ value.swapaxes(2, 3) * keep - (ct * out).sum(-1, keepdims=True))
+    change = dscore * slope
     add = lambda x: x.reshape(k.shape[0], k.shape[1], group, *k.shape[2:]).sum(2)  # noqa: E731
-    return out, change @ key, add(change.swapaxes(2, 3) @ q), add(weight.swapaxes(2, 3) @ ct)
+    result = out, change @ key, add(change.swapaxes(2, 3) @ q), add((weight * keep).swapaxes(2, 3) @ ct)
+    if bias is None:
+        return result
+    lead = (1,) * (4 - bias.ndim) + bias.shape
+    axes = tuple(axis for axis, size in enumerate(lead) if size == 1)
+    return *result, dscore.sum(axes, keepdims=True).reshape(bias.shape)
 
 
-def run(q, k, v, ct, **options):
-    out, lse = attention_forward(q, k, v, **options)
-    return (out, *attention_backward(ct, q, k, v, out, lse, **options))
+def run(q, k, v, ct, bias=None, **options):
+    out, lse = attention_forward(q, k, v, bias, **options)
+    return (out, *attention_backward(ct, q, k, v, out, lse, bias, **options))
+
+
+def agree(results, expected):
+    assert len(results) == len(expected)
+    for one, other in zip(results, expected):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
 @mask_parameter
@@ -68,6 +84,56 @@ def test_20_values_and_gradients_share_one_mask(options, queries, keys, heads, k
     arrays = draw(1, heads, key_heads, queries, keys, size)
     for result, expected in zip(run(*arrays, **options), reference(*arrays, **options)):
         np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-10)
+
+
+@mask_parameter
+@pytest.mark.parametrize("shape", [(2, 4, 5, 9), (1, 4, 1, 9), (5, 9), (9,), (1, 1), (2, 1, 5, 1)])
+def test_biases_of_every_shape(options, shape):
+    q, k, v, ct = draw(2, 4, 2, 5, 9, 16)
+    bias = np.random.default_rng(3).normal(size=shape)
+    agree(run(q, k, v, ct, bias, **options), reference(q, k, v, ct, bias, **options))
+
+
+def test_a_bias_of_minus_infinity_hides_keys():
+    q, k, v, ct = draw(1, 1, 1, 3, 5, 16)
+    bias = np.zeros((3, 5))
+    bias[0, 2:] = bias[1] = -np.inf
+    out, dq, _, _, dbias = run(q, k, v, ct, bias)
+    hidden = attention_forward(q[:, :, :1], k[:, :, :2], v[:, :, :2])[0]
+    np.testing.assert_allclose(out[:, :, :1], hidden)
+    for array in (out[:, :, 1], dq[:, :, 1], dbias[1]):
+        np.testing.assert_array_equal(array, np.zeros_like(array))
+
+
+@mask_parameter
+def test_24_dropout_multiplies_probabilities_by_one_mask(options):
+    q, k, v, ct = draw(2, 4, 2, 33, 40, 16)
+    keep = dropout_forward(np.ones((2, 4, 33, 40)), 5, rate=0.25)
+    assert abs((keep == 0).mean() - 0.25) < 0.02
+    agree(run(q, k, v, ct, seed=5, rate=0.25, **options), reference(q, k, v, ct, keep=keep, **options))
+    require_clean(check_call(attention_forward, *(x.astype(np.float32) for x in (q, k, v)), seed=5, rate=0.25))
+
+
+@mask_parameter
+def test_20_ragged_batches_are_their_sequences_one_by_one(options):
+    lengths = [(3, 5), (0, 4), (20, 7), (1, 0), (17, 17)]
+    q_starts, k_starts = (np.cumsum([0, *(pair[side] for pair in lengths)]) for side in (0, 1))
+    q, k, v, ct = (x[0].transpose(1, 0, 2) for x in draw(1, 4, 2, q_starts[-1], k_starts[-1], 16))
+    results = run(q, k, v, ct, q_starts=q_starts, k_starts=k_starts, **options)
+    for i in range(len(lengths)):
+        mine, theirs = slice(*q_starts[i : i + 2]), slice(*k_starts[i : i + 2])
+        inside = [x[rows].transpose(1, 0, 2)[None] for x, rows in zip((q, k, v, ct), (mine, theirs, theirs, mine))]
+        for result, expected, rows in zip(results, reference(*inside, **options), (mine, mine, theirs, theirs)):
+            np.testing.assert_allclose(result[rows].transpose(1, 0, 2)[None], expected, rtol=1e-9, atol=1e-10)
+
+
+def test_ragged_batches_leave_no_findings_and_rows_of_no_sequence_zero():
+    q, k, v, ct = (x[0].transpose(1, 0, 2).astype(np.float32) for x in draw(1, 2, 1, 9, 11, 16))
+    starts = {"q_starts": np.array([0, 4, 7]), "k_starts": np.array([0, 5, 8], np.int32)}
+    out, lse = attention_forward(q, k, v, **starts, max_queries=5, max_keys=6)
+    np.testing.assert_array_equal(out[7:], np.zeros((2, 2, 16)))
+    require_clean(check_call(attention_forward, q, k, v, **starts))
+    require_clean(check_call(attention_backward, ct, q, k, v, out, lse, **starts))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
@@ -186,3 +252,15 @@ def test_wrong_arguments_are_named():
         attention_forward(q[:, :3], k, v)
     with pytest.raises(TypeError, match="got float64, float32, float64"):
         attention_forward(q, k.astype(np.float32), v)
+    with pytest.raises(ValueError, match=r"bias: got shape \(3, 4\), expected one that broadcasts to \(1, 4, 3, 5\)"):
+        attention_forward(q, k, v, np.zeros((3, 4)))
+    with pytest.raises(TypeError, match="seed: got None"):
+        attention_forward(q, k, v, rate=0.5)
+    with pytest.raises(ValueError, match="rate: got 1"):
+        attention_forward(q, k, v, seed=0, rate=1)
+    starts = np.array([0, 3])
+    rows = [x[0].transpose(1, 0, 2) for x in (q, k, v)]
+    with pytest.raises(ValueError, match="got one of them, expected both"):
+        attention_forward(*rows, q_starts=starts)
+    with pytest.raises(ValueError, match="ragged batches take none"):
+        attention_forward(*rows, np.zeros(1), q_starts=starts, k_starts=starts)

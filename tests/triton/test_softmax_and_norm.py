@@ -40,7 +40,7 @@ def test_norms_without_weight_and_bias(columns):
     out, mean, rstd = norm.layer_norm_forward(x)
     np.testing.assert_allclose(out.mean(1), 0, atol=1e-12)
     np.testing.assert_allclose(out.var(1), 1, rtol=1e-4)
-    dx, dweight, dbias = norm.layer_norm_backward(ct, x, None, mean, rstd, bias=False)
+    dx, dweight, dbias = norm.layer_norm_backward(ct, x, None, None, mean, rstd)
     assert dweight is None
     assert dbias is None
     np.testing.assert_allclose(dx.sum(1), 0, atol=1e-9)
@@ -64,7 +64,7 @@ def test_28_constant_rows_have_gradients_of_almost_zero():
     x = np.full((3, 17), 2.5, np.float32)
     out, mean, rstd = norm.layer_norm_forward(x)
     np.testing.assert_array_equal(out, np.zeros((3, 17)))
-    dx, _, _ = norm.layer_norm_backward(np.ones((3, 17), np.float32), x, None, mean, rstd, bias=False)
+    dx, _, _ = norm.layer_norm_backward(np.ones((3, 17), np.float32), x, None, None, mean, rstd)
     np.testing.assert_allclose(dx, 0, atol=1e-3)
 
 
@@ -74,7 +74,7 @@ def test_10_27_weight_gradients_are_added_up_in_float32():
     weight, bias = np.ones(3, ml_dtypes.bfloat16), np.zeros(3, ml_dtypes.bfloat16)
     _, mean, rstd = norm.layer_norm_forward(x, weight, bias)
     ones = np.ones((rows, 3), ml_dtypes.bfloat16)
-    _, _, dbias = norm.layer_norm_backward(ones, x, weight, mean, rstd)
+    _, _, dbias = norm.layer_norm_backward(ones, x, weight, bias, mean, rstd)
     np.testing.assert_array_equal(dbias.astype(np.float64), [rows] * 3)
     assert dbias.dtype == weight.dtype
 

@@ -430,6 +430,17 @@ class Recorded(Tracer):
         return data.concrete() if isinstance(data, Tracer) else data
 
 
+def share_version(t: Tensor, sources: Sequence[Any]) -> None:
+    """Let the result of a step have the version of the tensor whose memory it looks into, if there is one."""
+    base = getattr(t._data, "base", None)
+    if base is None:
+        return
+    for source in sources:
+        if isinstance(source, Tensor) and (source._data is base or getattr(source._data, "base", None) is base):
+            t._counter = source.counter
+            return
+
+
 class Record(Interpreter):
     """Computes on tensors and records on their tape what rules and functions of the core do."""
 
@@ -446,7 +457,10 @@ class Record(Interpreter):
             out: Any = apply(prim, tensors, params, self.parent)
         finally:
             state.interpreter = inner
-        return tuple([Recorded(self, o) for o in out]) if prim.multiple else Recorded(self, out)
+        if prim.multiple:
+            return tuple([Recorded(self, o) for o in out])
+        share_version(out, tensors)
+        return Recorded(self, out)
 
     def lift(self, x: Any) -> Any:
         """Return a tensor as a traced value; anything else as it is."""

@@ -141,7 +141,14 @@ def getitem(self, index):
     if is_basic(entries):
         return index_view(self, entries, _basic_name(entries))
     basic, rest = _split(entries)
-    return _read(self if _is_full(basic) else index_view(self, basic, _basic_name(basic)), rest)
+    source = self if _is_full(basic) else index_view(self, basic, _basic_name(basic))
+    return _read(source, _as_given(rest, index) if views.requires_grad(source) else rest)
+
+
+def _as_given(entries, index):
+    """Return an index with tensors of integers in place of their arrays: what is saved of them is checked."""
+    given = {id(i._data): i for i in (index if isinstance(index, (tuple, list)) else (index,)) if isinstance(i, Tensor)}
+    return tuple([given.get(id(e), e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in entries])
 
 
 def setitem(self, index, value):

@@ -5,7 +5,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 """
 
 from tests.compat.programs_func import FUNCTION_TRANSFORMS
-from tests.compat.programs_state import INFERENCE
+from tests.compat.programs_state import INFERENCE, SAVED_VIEWS
 
 ENGINE = {
     "accumulation adds into the same object": """
@@ -1740,6 +1740,7 @@ CONVERSIONS = {
 
 AREAS = {
     "inference": INFERENCE,
+    "saved views": SAVED_VIEWS,
     "functions under transforms": FUNCTION_TRANSFORMS,
     "engine": ENGINE,
     "flags": FLAGS,

@@ -82,3 +82,21 @@ INFERENCE = {
         show([f(x).is_inference(), g(x).is_inference(), (x * 2).requires_grad])
     """,
 }
+
+SAVED_VIEWS = {
+    "an index that is changed before backward": """
+        def message(op):
+            x = torch.ones(4, requires_grad=True); k = torch.tensor([0, 1])
+            y = op(x, k); k.add_(1)
+            try: y.sum().backward()
+            except RuntimeError as e: return "modified by an inplace operation" in str(e)
+        show([message(op) for op in (lambda x, k: x[k], lambda x, k: x.gather(0, k), lambda x, k: x.index_select(0, k), lambda x, k: x.take(k))])
+    """,
+    "what a composed operation reshaped is checked": """
+        raises RuntimeError: modified by an inplace operation
+        w = torch.ones(3, requires_grad=True) * 1; v = torch.ones(2, requires_grad=True)
+        y = torch.kron(w, v)
+        w.add_(1)
+        y.sum().backward()
+    """,
+}

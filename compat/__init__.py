@@ -6,6 +6,7 @@
 from math import e, inf, nan, pi
 
 import fgrad.numpy as _numpy  # noqa: F401  (its functions are what recorded operations are composed of)
+from fgrad.extend import probe_providers as _probe_providers
 
 from . import dtypes as _dtypes
 from .dtypes import Size, device, dtype, finfo, get_default_dtype, iinfo, set_default_dtype
@@ -25,6 +26,8 @@ from .tensor import Tensor
 globals().update(_FUNCTIONS)
 globals().update(_dtypes.DTYPES)
 globals().update({alias: _dtypes.DTYPES[name] for alias, name in _dtypes.ALIASES.items()})
+
+_probe_providers.append("fgrad.compat.profiling")
 
 from . import autograd, cuda, fft, func, linalg, nn, random, special, testing, utils  # noqa: E402
 from .anomaly import (  # noqa: E402

@@ -81,6 +81,8 @@ def type_of(x: Any) -> ArrayType:
     """Return the `ArrayType` of an array, a Python scalar or a traced value; TypeError for anything else."""
     cls = x.__class__
     if cls is np.ndarray:
+        if x.dtype.kind not in "fiubcV":
+            raise TypeError(f"arrays of dtype {x.dtype} cannot be differentiated or traced, got one of shape {x.shape}")
         return ArrayType(x.shape, x.dtype)
     if cls in PYTHON_SCALARS:
         return ArrayType((), PYTHON_SCALARS[cls], weak=True)
@@ -287,6 +289,10 @@ function_table: dict[Any, Callable[..., Any]] = {}
 ufunc_method_table: dict[tuple[Any, str], Callable[..., Any]] = {}
 """(NumPy ufunc, method name such as "reduce") -> the function that stands for it. Filled by `fgrad.numpy`."""
 
+probe_providers: list[str] = []
+"""Modules whose entry points a profiler exchanges while it is at work, see `fgrad.profiler.probes`. Filled by layers
+above."""
+
 OPERANDS: set[type] = {np.ndarray, bool, int, float, complex, *(np.dtype(c).type for c in "?bBhHiIlLqQefdgFD")}
 """Classes that operators of traced values pass on as they are; others are converted or refused."""
 
@@ -300,6 +306,7 @@ class Tracer:
     __slots__ = ("interpreter",)
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000  # a Series or DataFrame on the left leaves the operation to this class
     interpreter: Any
 
     def __init_subclass__(cls) -> None:
@@ -461,11 +468,17 @@ class Tracer:
 
 def coerce(x: Any) -> Any:
     """Return `x` as an operand of an operator, or NotImplemented."""
-    if isinstance(x, (np.ndarray, np.generic, Tracer)) and not isinstance(x, np.ma.MaskedArray):
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("masked arrays are refused, since their masks would be lost; pass x.data and the mask apart")
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)
+    if isinstance(x, (np.generic, Tracer)):
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(item, Tracer) for item in x):
             return np.stack([coerce(item) for item in x])
+        return np.asarray(x)
+    if hasattr(x, "__pandas_priority__"):  # a Series, DataFrame or Index
         return np.asarray(x)
     return NotImplemented
 

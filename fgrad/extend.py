@@ -5,6 +5,9 @@ derivatives, batching and tracing follow. Write an `Interpreter` to give all pri
 are here for layers that offer them under other names.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from fgrad.core import (
     TABLE,
     ArrayType,
@@ -13,6 +16,7 @@ from fgrad.core import (
     Primitive,
     Tracer,
     function_table,
+    probe_providers,
     raise_leaked,
     state,
     type_of,
@@ -28,6 +32,17 @@ from fgrad.transforms.jvp import Forward, jvp
 from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp
 from fgrad.transforms.transpose import transpose_rule
 from fgrad.transforms.vmap import Batch, vmap
+
+if _TYPE_CHECKING:
+    from fgrad import profiler
+
+
+def __getattr__(name: str) -> object:
+    """Load what few layers need when it is first asked for."""
+    if name == "profiler":
+        return _import_module("fgrad.profiler")
+    raise AttributeError(f"module 'fgrad.extend' has no attribute '{name}'")
+
 
 __all__ = [
     "TABLE",
@@ -59,6 +74,8 @@ __all__ = [
     "kept_types",
     "linear",
     "plan_for",
+    "probe_providers",
+    "profiler",
     "raise_leaked",
     "state",
     "structured",

@@ -132,6 +132,7 @@ def scaled(fun, name):
     def call(input, other, *, alpha=1):
         return fun(input, other) if alpha == 1 else fun(input, _mul(other, alpha))
 
+    call.primitive = fun.primitive
     return define(name, call, inplace=True)
 
 
@@ -170,6 +171,7 @@ def _pow_of_number(base, exponent):
     return _pow_two(wrap(np.asarray(base, kind)), exponent)
 
 
+div.primitive, pow.primitive = _div.primitive, _pow_two.primitive
 add = scaled(_add, "add")
 sub = scaled(_sub, "sub")
 define("subtract", sub, inplace=True)

@@ -82,7 +82,7 @@ def check_broadcast(x, y):
 
 
 def binary(prim, kind="arithmetic", quiet=False):
-    """Return the function of two operands that a primitive gives; quick where both are of one floating dtype.
+    """Return the function of two operands that a primitive (its `primitive`) gives; quick where dtypes are one float.
 
     This is the path of small eager programs: what it calls is spelled out. `quiet` silences NumPy's warnings, for what
     has singular points: that costs as much as the operation. `kind` is "float" where integers become floats.
@@ -139,6 +139,7 @@ def binary(prim, kind="arithmetic", quiet=False):
             keep(node, recipe.saves, x, y, t)
         return t
 
+    fun.primitive = prim
     return fun
 
 
@@ -195,6 +196,7 @@ def unary(prim, kind="float"):
                 x = to(x, dtypes.default.real)
             return apply(prim, (x,), {}, state.interpreter)
 
+    fun.primitive = prim
     return fun
 
 
@@ -322,6 +324,7 @@ def in_place(fun, name):
         return views.write(self, result)
 
     method.__name__ = method.__qualname__ = name + "_"
+    method.primitive = getattr(fun, "primitive", None)
     return method
 
 

@@ -5,6 +5,11 @@ described in `fgrad.profiler.events`). Nothing of it is loaded, and nothing test
 """
 
 from fgrad.profiler.events import EventList, FunctionEvent, Interval, MemoryEvent
+from fgrad.profiler.functional import Watched, seen_pull
+from fgrad.profiler.record import Observer, here, next_serial, not_a_view, now, span, stack_if
 from fgrad.profiler.session import profile, record_function
 
-__all__ = ["EventList", "FunctionEvent", "Interval", "MemoryEvent", "profile", "record_function"]
+__all__ = [
+    "EventList", "FunctionEvent", "Interval", "MemoryEvent", "Observer", "Watched", "here", "next_serial", "not_a_view",
+    "now", "profile", "record_function", "seen_pull", "span", "stack_if",
+]  # fmt: skip

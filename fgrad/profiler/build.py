@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fgrad.backend.lowered import flops_of
 from fgrad.core import PYTHON_SCALARS, ArrayType, Primitive
 from fgrad.profiler.events import EventList, FunctionEvent
@@ -24,7 +22,7 @@ def build(observers: Sequence[Observer], naming: Naming, flops: bool = True) -> 
         made = [_event(record, observer.place.thread, naming, flops) for record in records]
         _nest(made, [record[3] for record in records])
         links.update((record[0], record[7]) for record in records if record[7] is not None)
-        events += made
+        events += _merged(made)
     events.sort(key=lambda e: e.id)
     _tie(events, links)
     spans = [(o.place.thread, o.place.name, o.opened, o.closed or o.opened) for o in observers]
@@ -41,6 +39,8 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
         event.category = what.declared.get("category", category)
     elif category == "region":
         event.source = "generated"
+    elif category == "op":
+        event.source = "NumPy"
     if facts is not None:
         _put_facts(event, facts, flops)
     if stack:
@@ -49,31 +49,41 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
 
 
 def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
-    inputs, outputs, params, moves = facts
-    event.input_shapes = [list(kind[0]) if kind.__class__ is tuple else [] for kind in inputs]
+    inputs, outputs, work, moves = facts
+    event.input_shapes = [_shape(kind) for kind in inputs]
     event.input_dtypes = [_dtype_name(kind) for kind in inputs]
-    event.output_shapes = [list(kind[0]) if kind.__class__ is tuple else [] for kind in outputs]
-    if event.prim is None:
-        event.bytes, event.flops = moves, params if flops else 0
-        return
+    event.output_shapes = [_shape(kind) for kind in outputs]
     types_in, types_out = _types(inputs), _types(outputs)
-    if moves:
+    if moves.__class__ is int:
+        event.bytes = moves
+    elif moves:
         event.bytes = sum(t.size * t.dtype.itemsize for t in (*types_in, *types_out))
-    if flops:
-        event.flops = flops_of(event.prim, params, types_in, types_out)
+    if flops and work is not None:
+        prim, params = (event.prim, work) if event.prim is not None else (work, {})
+        event.flops = work if work.__class__ is int else flops_of(prim, params, types_in, types_out)
+
+
+def _shape(kind: Any) -> list[Any]:
+    if kind.__class__ is list:
+        return [_shape(item) for item in kind]
+    return list(kind[0]) if kind.__class__ is tuple else []
 
 
 def _dtype_name(kind: Any) -> str:
+    if kind.__class__ is list:
+        return _dtype_name(kind[0])
     return kind[1].name if kind.__class__ is tuple else kind.__name__
 
 
 def _types(kinds: Sequence[Any]) -> list[ArrayType]:
     found = []
     for kind in kinds:
-        if kind.__class__ is tuple:
+        if kind.__class__ is list:
+            found += _types(kind)
+        elif kind.__class__ is tuple:
             found.append(ArrayType(kind[0], kind[1]))
-        else:
-            found.append(ArrayType((), PYTHON_SCALARS.get(kind, np.dtype(object)), weak=True))
+        elif kind in PYTHON_SCALARS:
+            found.append(ArrayType((), PYTHON_SCALARS[kind], weak=True))
     return found
 
 
@@ -86,6 +96,28 @@ def _nest(events: Sequence[FunctionEvent], depths: Sequence[int]) -> None:
         if open_events:
             open_events[-1][0].append_child(event)
         open_events.append((event, depth))
+
+
+def _merged(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+    """Return the events with those left out that repeat what encloses them: the primitive inside `sum` is the sum.
+
+    A function of tensors that is made of several primitives has no bytes of its own: they are those of its parts.
+    """
+    gone = set()
+    for event in events:
+        if event.category != "op" or not event.children:
+            continue
+        event.bytes = event.flops = 0
+        inner = event.children[0]
+        if len(event.children) == 1 and inner.prim is not None and inner.name == event.name.removesuffix("_"):
+            gone.add(inner.id)
+            event.bytes, event.flops, event.source, event.prim = inner.bytes, inner.flops, inner.source, inner.prim
+            event.self_ns += inner.total_ns
+            event.children = inner.children
+            for child in event.children:
+                child.parent = event
+                event.self_ns -= child.total_ns
+    return [event for event in events if event.id not in gone]
 
 
 def _tie(events: Sequence[FunctionEvent], links: dict[int, Any]) -> None:

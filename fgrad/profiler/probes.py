@@ -2,8 +2,8 @@
 
 Primitives are seen by an interpreter. What is no primitive (a call of a jitted function, code generation, a node of a
 backward pass, a function of tensors) has no test in its path for a profiler that is hardly ever there: its attribute
-is exchanged instead, so that it costs nothing when no profiler is at work. Modules that have such entry points are
-named in PROVIDERS; each has a function `probes()` that yields `(owner, name, observed)`.
+is exchanged instead, so that it costs nothing when no profiler is at work. Layers that have such entry points name a
+module in `fgrad.core.probe_providers`; its function `probes()` gives `(owner, name, observed)` for each.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import threading
 from importlib import import_module
 from typing import Any
 
-PROVIDERS = ["fgrad.profiler.functional"]
-"""Modules whose `probes()` yields what is to be exchanged. Layers above add theirs."""
+from fgrad.core import probe_providers
 
 _lock = threading.Lock()
 _users = 0
@@ -25,7 +24,7 @@ def install() -> None:
     global _users
     with _lock:
         if not _users:
-            for provider in PROVIDERS:
+            for provider in ("fgrad.profiler.functional", *probe_providers):
                 for owner, name, observed in import_module(provider).probes():
                     _originals.append((owner, name, vars(owner)[name]))
                     setattr(owner, name, observed)

@@ -1,0 +1,240 @@
+"""What a profiler sees of tensors: functions and methods, nodes of a backward pass, custom Functions.
+
+Entry points are exchanged while a profiler is at work (see `fgrad.profiler.probes`): every public function and method,
+where programs find it, and the steps of the engine. Nothing here is on any path otherwise. Names are those that
+`torch.autograd.profiler` documents: `mul`, `PowBackward0`, `torch::autograd::AccumulateGrad`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+
+from fgrad.extend import TABLE, profiler, state
+
+from .engine import Pass
+from .function import Function
+from .methods import index
+from .tape import Output, node_name
+from .tensor import LEAF, Tensor
+
+here, now, next_serial, span = profiler.here, profiler.now, profiler.next_serial, profiler.span
+Observer, stack_if, not_a_view = profiler.Observer, profiler.stack_if, profiler.not_a_view
+
+NAMESPACES = ("fgrad.compat", *[f"fgrad.compat.{name}" for name in ("nn.functional", "linalg", "fft", "special")])
+
+NOT_OPERATIONS = frozenset(
+    "__iter__ __getitem__ __setitem__ __pos__ __array__ __dlpack__ __dlpack_device__ __deepcopy__ __reduce_ex__"
+    " __copy__ __array_ufunc__ __array_function__ requires_grad_ _is_view backward register_hook"
+    " register_post_accumulate_grad_hook retain_grad numpy storage_offset data_ptr storage untyped_storage"
+    " _typed_storage is_inference is_tensor is_complex is_floating_point numel manual_seed seed initial_seed"
+    " get_rng_state set_rng_state broadcast_shapes can_cast promote_types result_type from_dlpack from_numpy composed"
+    " in_place".split()
+)
+"""What looks at tensors without computing, or hands over to functions that are events themselves."""
+
+OPERATORS = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "invert": "bitwise_not", "rsub": "rsub"}
+"""torch's names of operators that are not Python's."""
+
+
+def operation_name(attribute):
+    """Return torch's name for what an attribute of Tensor computes: `__radd__` is add, `__iadd__` is add_."""
+    if not attribute.startswith("__"):
+        return attribute
+    word = attribute.strip("_")
+    if word in OPERATORS:
+        return OPERATORS[word]
+    plain = word.removeprefix("r") if hasattr(Tensor, f"__{word[1:]}__") else word
+    if plain == word and word.startswith("i") and hasattr(Tensor, f"__{word[1:]}__"):
+        return OPERATORS.get(word[1:], word[1:]) + "_"
+    return OPERATORS.get(plain, plain)
+
+
+def primitive_name(prim):
+    """Return torch's name for what a primitive computes."""
+    return without_end(node_name(prim))
+
+
+def without_end(name):
+    """Return the name of what a node goes back through: `MulBackward0` goes back through mul."""
+    word = re.sub(r"Backward\d*$", "", name)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+
+
+@functools.cache
+def probes():
+    """Return the owner, name and observed form of every entry point."""
+    found = [(Pass, "run", _observed_run(Pass.run))]
+    found.append((Pass, "_work", _observed_work(Pass._work)))
+    found.append((Pass, "_finish", _observed_finish(Pass._finish)))
+    found.append((Function, "apply", _observed_apply(vars(Function)["apply"])))
+    found.append((index, "index_view", _observed_index_view(index.index_view)))
+    for name, fun in vars(Tensor).items():
+        if _is_operation(name, fun):
+            found.append((Tensor, name, observed(fun, operation_name(name))))
+    for module in [sys.modules[name] for name in NAMESPACES]:
+        for name, fun in vars(module).items():
+            if _is_operation(name, fun) and not name.startswith("_"):
+                found.append((module, name, observed(fun, name)))
+    return found
+
+
+def _is_operation(name, fun):
+    return (
+        inspect.isfunction(fun)
+        and name not in NOT_OPERATIONS
+        and fun.__module__.startswith(("fgrad.compat.methods", "fgrad.compat.nn.functional"))
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- functions
+
+
+def observed(fun, name):
+    """Return a function of tensors as one event, tied to the node that it records.
+
+    A function that is one primitive runs as if nobody looked, by its short way; others show what they are made of.
+    """
+    prim = getattr(fun, "primitive", None)
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        place = here.place
+        if not place.observers:
+            return fun(*args, **kwargs)
+        observer = state.interpreter
+        hidden = prim is not None and observer.__class__ is Observer and observer.parent is None
+        before = args[0]._node if args and isinstance(args[0], Tensor) else None
+        serial = next_serial()
+        place.depth = depth = place.depth + 1
+        out = None
+        if hidden:
+            state.interpreter = None
+        start = now()
+        try:
+            out = fun(*args, **kwargs)
+        finally:
+            end = now()
+            if hidden:
+                state.interpreter = observer
+            place.depth = depth - 1
+            facts = _facts(args, kwargs, out, prim) if place.shapes else None
+            record = serial, start, end, depth, name, "op", facts, _link(out, before), stack_if(place.stacks)
+            for o in place.observers:
+                o.append(record)
+        if hidden:
+            for ledger in place.ledgers:
+                ledger.enter(out._data, serial)
+        return out
+
+    return call
+
+
+def _observed_index_view(original):
+    original.primitive = TABLE["index_view"]
+    named = {}
+
+    def index_view(x, entries, node):
+        """Look at a part of a tensor: select, slice or unsqueeze, as torch names it."""
+        if node not in named:
+            named[node] = observed(original, without_end(node))
+        return named[node](x, entries, node)
+
+    return index_view
+
+
+def _link(out, before):
+    """Return what ties an event to the node that it recorded, None if it recorded none."""
+    if out.__class__ is tuple and out:
+        out = out[0]
+    node = out._node if isinstance(out, Tensor) else None
+    if node is None or node is LEAF or node is before or isinstance(node, Tensor):
+        return None
+    return "tape", node.node_and_index()[0]._seq
+
+
+def _facts(args, kwargs, out, prim):
+    kinds = [_kind(a) for a in (*args, *kwargs.values())]
+    outs = [_kind(o) for o in out] if out.__class__ is tuple else [_kind(out)]
+    moves = isinstance(out, Tensor) and not_a_view(out._data)
+    return kinds, outs, prim, moves
+
+
+def _kind(x):
+    if isinstance(x, Tensor):
+        return x._data.shape, x._data.dtype
+    if x.__class__ in (list, tuple) and x and isinstance(x[0], Tensor):
+        return [_kind(item) for item in x]
+    return x.__class__
+
+
+def _observed_apply(original):
+    def apply(cls, *args, **kwargs):
+        call = observed(functools.partial(original.__func__, cls), cls.__name__)
+        return call(*args, **kwargs)
+
+    return classmethod(apply)
+
+
+# ---------------------------------------------------------------------------------------------------------- backward
+
+
+class ObservedPass(Pass):
+    """A pass that takes every node the long way, where it can be seen."""
+
+    __slots__ = ()
+
+
+class SeenPlan(profiler.Watched):
+    """A node's plan whose operators are seen; the event is that of the node."""
+
+    __slots__ = ()
+
+    def pull(self, saved, types, params, ct):
+        """Pull a gradient back, with an event for every operator of the rule."""
+        return profiler.seen_pull(self.plan.pull, saved, types, params, ct)
+
+
+def _observed_run(original):
+    def run(self):
+        if here.place.observers:
+            with span("torch::autograd::GraphRoot", "backward"):
+                if self.__class__ is Pass:
+                    self.__class__ = ObservedPass
+        original(self)
+
+    return run
+
+
+def _observed_work(original):
+    def work(self, place, g):
+        if place.__class__ is Output or not here.place.observers:
+            original(self, place, g)
+            return
+        plan = place._plan
+        if plan is not None and plan.__class__ is not SeenPlan:
+            place._plan = SeenPlan(plan, "")
+        with span(place.name(), "backward", link=("tape", place._seq)) as event:
+            original(self, place, g)
+            if here.place.shapes:
+                event.facts = [_gradient_kind(h) for h in (g if g.__class__ is list else [g])], [], 0, 0
+
+    return work
+
+
+def _gradient_kind(g):
+    return _kind(g) if g is None or isinstance(g, Tensor) else (g.shape, g.dtype)
+
+
+def _observed_finish(original):
+    def finish(self, leaf, g):
+        if g is None or not self.accumulate:
+            original(self, leaf, g)
+            return
+        facts = ([_gradient_kind(g)], [], 0, 0) if here.place.shapes else None
+        with span("torch::autograd::AccumulateGrad", "backward", facts):
+            original(self, leaf, g)
+
+    return finish

@@ -43,8 +43,8 @@ strided, contiguous_format, preserve_format = "torch.strided", "torch.contiguous
 __version__ = "2.13.0+fgrad"
 
 __all__ = [
-    "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "dtype", "e", "enable_grad", "fft", "finfo", "func",
-    "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "draw", "dtype", "e", "enable_grad", "fft", "finfo",
+    "func", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi", "random",
     "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special", "testing",
     "utils", "vmap",
@@ -53,7 +53,11 @@ __all__ += sorted({*_FUNCTIONS, *_dtypes.DTYPES, *_dtypes.ALIASES} - set(__all__
 
 
 def __getattr__(name):
-    """Say what stands in for a name of torch that is not here."""
+    """Load what few programs need when it is asked for; say what stands in for a name of torch that is not here."""
+    if name == "draw":
+        from .drawing import draw
+
+        return draw
     import difflib
 
     near = difflib.get_close_matches(name, __all__, 3)

@@ -279,9 +279,14 @@ def _saved(node, saved):
     """Return what a node saved by torch's names."""
     if node._plan is None or saved is FREED:
         return {}
+    return dict(zip(saved_names(node), saved))
+
+
+def saved_names(node):
+    """Return torch's names of what the node of a primitive saves, in order."""
     prim = node._plan.prim
     names = [prim.outputs[~k] if k < 0 else prim.inputs[k] if k < len(prim.inputs) else f"x{k}" for k in _kept(node)]
-    return {TORCH_NAMES.get(name, name): value for name, value in zip(names, saved)}
+    return [TORCH_NAMES.get(name, name) for name in names]
 
 
 def _kept(node):
@@ -341,8 +346,11 @@ def _behind(node, saved):
 
 def _where(node):
     """Return the line that recorded a node, where it is known."""
+    place = recorded_at(node)
+    return f" ({place})" if place else ""
+
+
+def recorded_at(node):
+    """Return the place that recorded a node, such as `"model.py", line 3, in f`; nothing where it was not noted."""
     calls = _notes(node._more).get(TRACEBACK)
-    if not calls:
-        return ""
-    place = calls[-1].strip().splitlines()[0].removeprefix("File ")
-    return f" ({place})"
+    return calls[-1].strip().splitlines()[0].removeprefix("File ") if calls else ""

@@ -28,6 +28,7 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
+    from fgrad.drawing.picture import draw
     from fgrad.kernel_call import triton_call
     from fgrad.interop import device_put, to_numpy
     from fgrad.profiler import profile, record_function
@@ -44,6 +45,8 @@ def __getattr__(name: str) -> object:
         return _import_module("fgrad.kernel_call").triton_call
     if name in ("device_put", "to_numpy"):
         return getattr(_import_module("fgrad.interop"), name)
+    if name == "draw":
+        return _import_module("fgrad.drawing.picture").draw
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
     if name in ("profile", "record_function"):
@@ -70,6 +73,7 @@ __all__ = [
     "custom_vjp",
     "device_put",
     "disable_jit",
+    "draw",
     "errors",
     "eval_shape",
     "float0",

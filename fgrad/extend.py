@@ -35,12 +35,20 @@ from fgrad.transforms.vmap import Batch, vmap
 
 if _TYPE_CHECKING:
     from fgrad import profiler
+    from fgrad.drawing.abstract import pulled_types
+    from fgrad.drawing.picture import Picture
+    from fgrad.drawing.steps import SavedValue, Step
+
+_LATE = {"Picture": "picture", "SavedValue": "steps", "Step": "steps", "pulled_types": "abstract"}
+"""What is loaded when it is first asked for, and the module of `fgrad.drawing` that has it."""
 
 
 def __getattr__(name: str) -> object:
     """Load what few layers need when it is first asked for."""
     if name == "profiler":
         return _import_module("fgrad.profiler")
+    if name in _LATE:
+        return getattr(_import_module(f"fgrad.drawing.{_LATE[name]}"), name)
     raise AttributeError(f"module 'fgrad.extend' has no attribute '{name}'")
 
 
@@ -52,8 +60,11 @@ __all__ = [
     "Gate",
     "Interpreter",
     "Params",
+    "Picture",
     "Plan",
     "Primitive",
+    "SavedValue",
+    "Step",
     "Tracer",
     "bilinear",
     "composite",
@@ -76,6 +87,7 @@ __all__ = [
     "plan_for",
     "probe_providers",
     "profiler",
+    "pulled_types",
     "raise_leaked",
     "state",
     "structured",

@@ -166,6 +166,11 @@ class Program:
     def __repr__(self) -> str:
         return pretty(self)
 
+    def _repr_html_(self) -> str:
+        from fgrad.drawing.tables import program_html  # the one upward import: only a notebook asks for it
+
+        return program_html(self)
+
 
 # -------------------------------------------------------------------------------------------------- tracing
 
@@ -363,7 +368,7 @@ def pretty(program: Program, indent: str = "") -> str:
         if isinstance(a, Literal):
             return repr(a.value)
         if id(a) not in names:
-            names[id(a)] = _letters(len(names))
+            names[id(a)] = letters(len(names))
         return names[id(a)]
 
     def typed(v: Var) -> str:
@@ -394,7 +399,7 @@ def _show_params(params: Params, indent: str) -> tuple[str, list[str]]:
     return (f"[{', '.join(short)}]" if short else ""), nested
 
 
-def _letters(k: int) -> str:
+def letters(k: int) -> str:
     """Return the k-th name of a, b, …, z, aa, ab, …"""
     out = ""
     k += 1

@@ -388,7 +388,8 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
 
 
-def _trace_call(name: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
+def trace_call(name: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
+    """Record `fun` for arrays, numbers, or what has a shape and a dtype; `name` is what asks for it."""
     check_callable(name, fun)
     leaves, treedef = tree.flatten((args, kwargs))
     kinds = [_kind(x, name) for x in leaves]
@@ -418,7 +419,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ShapeDtypeStruct((1000, 9), np.float32))
         ShapeDtypeStruct(shape=(1000, 1000), dtype=float32)
     """
-    traced = _trace_call("eval_shape", fun, args, kwargs)
+    traced = trace_call("eval_shape", fun, args, kwargs)
     types = traced.program.out_types
     return tree.unflatten(traced.out_tree, [ShapeDtypeStruct(t.shape, t.dtype, t.weak) for t in types])
 
@@ -438,6 +439,6 @@ def make_ir(fun: Callable[..., Any]) -> Callable[..., Program]:
 
     @functools.wraps(fun, updated=())
     def record(*args: Any, **kwargs: Any) -> Program:
-        return _trace_call("make_ir", fun, args, kwargs).program
+        return trace_call("make_ir", fun, args, kwargs).program
 
     return record

@@ -1,0 +1,109 @@
+"""Folding: what is joined, that it stays acyclic, and that nothing is lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fgrad
+from fgrad.core import ArrayType
+from fgrad.drawing.fold import fold, function_at
+from fgrad.drawing.steps import SavedValue, Step, total
+
+SCALAR = ArrayType((), np.dtype(float))
+
+
+@st.composite
+def programs(draw):
+    steps = [Step(f"x{k}", "input", (), [SCALAR]) for k in range(draw(st.integers(0, 5)))]
+    for _ in range(draw(st.integers(1, 40))):
+        reads = draw(st.lists(st.integers(0, len(steps) - 1), max_size=3)) if steps else []
+        place = draw(st.sampled_from(["", "/a.py:1", "/a.py:2", "/b.py:9"]))
+        saved = [SavedValue(draw(st.integers(0, 9)), 8, "x")] if draw(st.booleans()) else []
+        steps.append(Step(draw(st.sampled_from("fgh")), "operation", reads, [SCALAR], "", place, saved=saved))
+    for k in range(draw(st.integers(0, 3))):
+        steps.append(Step(f"out{k}", "output", [draw(st.integers(0, len(steps) - k - 1))], [SCALAR]))
+    return steps
+
+
+@settings(max_examples=40)
+@given(programs(), st.integers(1, 50))
+def test_folding_keeps_every_step_and_stays_acyclic(steps, limit):
+    groups = fold(steps, limit)
+    assert sorted(map(id, steps)) == sorted(id(step) for g in groups for step in g.steps)
+    assert all(u < k for k, g in enumerate(groups) for u in g.reads)
+    assert sum(g.role == "operation" for g in groups) <= limit
+    assert total([s for g in groups for s in g.saved]) == total([s for step in steps for s in step.saved])
+
+
+@settings(max_examples=40)
+@given(programs(), st.integers(1, 50))
+def test_edges_between_groups_are_those_of_their_steps(steps, limit):
+    groups = fold(steps, limit)
+    home = {id(step): k for k, g in enumerate(groups) for step in g.steps}
+    wanted = {(home[id(steps[i])], home[id(step)]) for step in steps for i in step.inputs}
+    assert {(u, k) for k, g in enumerate(groups) for u in g.reads} == {(u, k) for u, k in wanted if u != k}
+
+
+def operations(groups):
+    return [(g.title, g.detail, len(g.steps), g.repeats) for g in groups if g.role == "operation"]
+
+
+def test_a_loop_in_lines_of_its_own_is_one_box():
+    def deep(x):
+        for _ in range(100):
+            x = np.sin(x)
+            x = x * 2
+        return x.sum()
+
+    picture = fgrad.draw(deep, np.ones(3))
+    line = deep.__code__.co_firstlineno
+    titles = operations(picture.groups)
+    name = "test_a_loop_in_lines_of_its_own_is_one_box.deep"
+    assert titles[0] == (name, f"test_fold.py:{line + 2}-{line + 3}", 200, 100)
+    assert titles[1][0] == "reduce_sum"
+    assert "200 operations" not in picture.summary
+    assert picture.summary.startswith("201 operations in 2 boxes")
+
+
+def test_functions_fold_where_lines_are_too_many():
+    source = "def block(x):\n" + "".join(f"    x = x * {k}.0\n" for k in range(2, 12)) + "    return x\n"
+    steps = [Step("x", "input", (), [SCALAR])]
+    for k in range(40):
+        steps.append(Step(f"op{k}", "operation", [k], [SCALAR], "", f"/nowhere/model.py:{k + 1}"))
+    groups = [g for g in fold(steps, 10) if g.role == "operation"]
+    assert [len(g.steps) for g in groups] == [4] * 10
+    assert groups[0].detail == "model.py:1-4"
+    assert source.count("\n") == 12
+
+
+def test_names_given_by_the_user_are_the_titles():
+    def f(x):
+        for _ in range(3):
+            x = fgrad.checkpoint_name(np.sin(x) * 2, "wave")
+        return x
+
+    assert operations(fgrad.draw(f, 1.0, max_nodes=4).groups)[0][0] == "wave"
+
+
+def test_inputs_read_by_the_same_box_are_joined():
+    def f(xs):
+        total = 0.0
+        for x in xs:
+            total = total + x * 2
+        return total
+
+    picture = fgrad.draw(f, [np.ones(2)] * 30, max_nodes=5)
+    assert [(g.title, len(g.steps)) for g in picture.groups if g.role == "input"] == [("30 inputs", 30)]
+
+
+def test_the_function_of_a_line():
+    line = test_the_function_of_a_line.__code__.co_firstlineno
+    assert function_at(f"{__file__}:{line + 1}") == f"{__file__}:test_the_function_of_a_line"
+    assert function_at("an unknown line") == ""
+    assert function_at("/no/such/file.py:3") == ""
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(ValueError, match="max_nodes must be at least 1, got 0"):
+        fgrad.draw(np.sin, 1.0, max_nodes=0)

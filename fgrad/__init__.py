@@ -75,6 +75,7 @@ __all__ = [
     "disable_jit",
     "draw",
     "errors",
+    "debug_nans",
     "eval_shape",
     "float0",
     "grad",

@@ -7,6 +7,7 @@ and their bases follow JAX's, so that code which catches them keeps working. Thi
 __all__ = [
     "ConcretizationTypeError",
     "NonConcreteBooleanIndexError",
+    "NonFiniteError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -120,4 +121,20 @@ class NonConcreteBooleanIndexError(IndexError):
         fgrad.errors.NonConcreteBooleanIndexError: ...
         >>> float(fgrad.jit(lambda x: fnp.where(x > 0, x, 0.0).sum())(x))
         5.0
+    """
+
+
+class NonFiniteError(FloatingPointError):
+    """Report the first NaN or infinity that was made, inside `fgrad.debug_nans()`.
+
+    The message names the primitive, the line of the program and what the operands held there; for a derivative the
+    line is that of the forward computation.
+
+    Example:
+        >>> import fgrad, fgrad.numpy as fnp
+        >>> with fgrad.debug_nans():
+        ...     fnp.log(-1.0)
+        Traceback (most recent call last):
+            ...
+        fgrad.errors.NonFiniteError: invalid value (nan) encountered in 'log' at ...: out = nan, from x = -1.0
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import PYTHON_SCALARS, ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
-from fgrad.source import function_label, user_line
+from fgrad.source import function_label, on_behalf_of, user_line
 
 
 class Var:
@@ -170,6 +170,34 @@ class Program:
         from fgrad.drawing.tables import program_html  # the one upward import: only a notebook asks for it
 
         return program_html(self)
+
+
+class _OnBehalf:
+    """A primitive as one equation of a Program applies it: on behalf of the line that recorded it."""
+
+    __slots__ = ("prim", "source", "multiple")
+
+    def __init__(self, prim: Primitive, source: str):
+        self.prim = prim
+        self.source = source
+        self.multiple = prim.multiple
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        with on_behalf_of(self.source):
+            return self.prim(*args, **params)
+
+
+def attributed(program: Program) -> Program:
+    """Return the Program in a form that, when run, tells interpreters the lines it was recorded from."""
+    found = program.cache.get("attributed")
+    if found is None:
+        equations = [
+            Equation(_OnBehalf(eq.prim, eq.source), eq.inputs, eq.params, eq.outputs, eq.source)  # type: ignore[arg-type]
+            for eq in program.equations
+        ]
+        found = Program(program.label, program.inputs, program.consts, equations, program.outputs)
+        program.cache["attributed"] = found
+    return found  # type: ignore[no-any-return]
 
 
 # -------------------------------------------------------------------------------------------------- tracing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 
@@ -19,8 +20,31 @@ def user_frame() -> Any:
     return None
 
 
+class _Behalf(threading.local):
+    line: str | None = None
+
+
+_behalf = _Behalf()
+
+
+class on_behalf_of:
+    """Context: what is done inside belongs to a line that ran before, which `user_line` gives here."""
+
+    def __init__(self, line: str):
+        self.line = line
+
+    def __enter__(self) -> None:
+        self.before = _behalf.line
+        _behalf.line = self.line
+
+    def __exit__(self, *exc: object) -> None:
+        _behalf.line = self.before
+
+
 def user_line() -> str:
-    """Return `file:line` of the innermost call from outside fgrad."""
+    """Return `file:line` of the innermost call from outside fgrad, or the line that the work at hand belongs to."""
+    if _behalf.line is not None:
+        return _behalf.line
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown line"
 

@@ -19,7 +19,7 @@ from fgrad.kinds import linear
 from fgrad.ops.control import call
 from fgrad.ops.custom import checkpoint_call
 from fgrad.plans import zeros
-from fgrad.program import Program, Trace, Var, simplify, trace
+from fgrad.program import Program, Trace, Var, attributed, simplify, trace
 from fgrad.source import function_label
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import (
@@ -31,6 +31,7 @@ from fgrad.transforms.linearize import (
     in_order,
     leaf,
     pull_back,
+    tapes,
 )
 from fgrad.transforms.programs import Mask, batch_program, cached, differentiable, jvp_program, under
 from fgrad.transforms.structured import (
@@ -173,7 +174,8 @@ def _linearize(tape: Linearize, args: Sequence[Any], params: Params) -> Any:
     forward = cached(program, ("with kept", policy), lambda: _giving(program, kept))
     outs = tape.pass_on(call, values, {"program": forward})
     n = len(program.outputs)
-    pull, reached, active = cached(program, ("again", policy, mask), lambda: _pull_again(program, mask, kept))
+    key = "again", policy, mask, tapes.reverse
+    pull, reached, active = cached(program, key, lambda: _pull_again(program, mask, kept))
     return record(tape, _STEP, [*values, *outs[n:]], (program, mask, pull, reached, active), nodes, outs[:n], active)
 
 
@@ -186,10 +188,10 @@ def _pull_again(program: Program, mask: Mask, kept: Sequence[Var]) -> tuple[Prog
     recorder = Trace.alone(f"pull of {program.label}")
     inputs = [recorder.input(t) for t in program.in_types]
     given = {id(v): recorder.input(v.type) for v in kept}
-    tape = under(recorder, Linearize, program.label)
+    tape = under(recorder, tapes.reverse, program.label)
     leaves = [leaf() if m and differentiable(t) else None for m, t in zip(mask, program.in_types, strict=True)]
     args = [x if n is None else LinearTracer(tape, x, n) for x, n in zip(inputs, leaves, strict=True)]
-    outs = under(tape, lambda: _run_with(program, args, given))
+    outs = under(tape, lambda: _run_with(attributed(program), args, given))
     active = tuple(x.__class__ is LinearTracer and x.interpreter is tape for x in outs)
     cts: dict[Any, Any] = {}
     for x, kind, a in zip(outs, program.out_types, active, strict=True):

@@ -33,7 +33,14 @@ CACHE_SIZE = 1024
 
 
 class _Switch(threading.local):
+    """What a call of a jitted function does in this thread.
+
+    `on`: run compiled code. `interpreting`: apply the Program to the current interpreter, one equation at a time.
+    Neither: run the function as plain Python.
+    """
+
     on = True
+    interpreting = False
 
 
 _switch = _Switch()
@@ -105,13 +112,13 @@ class JittedFunction:
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         """Call by way of the cache: what the guard does not recognise."""
-        if not _switch.on:
+        if not jit_enabled():
             return self._fun(*args, **kwargs)
         if self._donates:
             warnings.warn(f"{self._label}: donated arguments are not reused on a CPU", stacklevel=3)
         leaves, key, static = self._signature(args, kwargs)
         entry = self._entry(key, static)
-        if has_tracers(entry.consts) or has_tracers(leaves):
+        if _switch.interpreting or has_tracers(entry.consts) or has_tracers(leaves):
             return tree.unflatten(entry.out_tree, call(*entry.consts, *leaves, program=entry.program))
         out = entry.run(leaves)
         if not (kwargs or self._static_numbers or self._donates):
@@ -138,7 +145,7 @@ class JittedFunction:
             ) from None
         kinds = tuple([type_of(x) for x in leaves])
         typed = tuple((type(v), v) for _, v in (*static, *named))
-        return leaves, (treedef, kinds, static, named, typed), (count, static, named)
+        return leaves, (treedef, kinds, static, named, (*typed, _switch.interpreting)), (count, static, named)
 
     def _entry(self, key: Any, static: Any) -> _Entry:
         """Return what is known of a signature; record the function if it is new."""
@@ -233,7 +240,7 @@ def explain_retrace(old: Any, new: Any) -> str:
 
 def jit_enabled() -> bool:
     """Return whether jit is on in this thread; see `disable_jit`."""
-    return _switch.on
+    return _switch.on or _switch.interpreting
 
 
 class disable_jit:
@@ -247,14 +254,21 @@ class disable_jit:
     """
 
     def __init__(self, disable: bool = True):
-        self._on = not disable
+        self._state = not disable, False
 
     def __enter__(self) -> None:
-        self._before = _switch.on
-        _switch.on = self._on
+        self._before = _switch.on, _switch.interpreting
+        _switch.on, _switch.interpreting = self._state
 
     def __exit__(self, *exc: object) -> None:
-        _switch.on = self._before
+        _switch.on, _switch.interpreting = self._before
+
+
+class interpret_jit(disable_jit):
+    """Context manager: inside it, jitted functions are recorded as ever and interpreted, in this thread."""
+
+    def __init__(self) -> None:
+        self._state = False, True
 
 
 def _statics(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], frozenset[str]]:

@@ -18,6 +18,7 @@ from fgrad.transforms.linearize import (
     kept_types,
     result,
     split_aux,
+    tapes,
     zero_cotangent,
 )
 from fgrad.transforms.pushforward import check_tangent
@@ -84,6 +85,9 @@ class Forward(Interpreter):
         return x, None
 
 
+type(tapes).forward = Forward
+
+
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -115,7 +119,7 @@ def jvp(
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if treedef != t_tree:
         raise TypeError(f"primals and tangents given to jvp must have the same tree: {treedef} and {t_tree}")
-    interpreter = Forward(function_label("jvp", fun))
+    interpreter = tapes.forward(function_label("jvp", fun))
     inputs = []
     for k, (x, t) in enumerate(zip(leaves, t_leaves, strict=True)):
         x = as_operand(x, f"primal {k}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -250,6 +251,19 @@ class Linearize(Interpreter):
         self.missing_rule(prim)
 
 
+class _Tapes(threading.local):
+    """The interpreters that gradients are recorded by and tangents pushed by in this thread.
+
+    `fgrad.debug_nans` puts ones here that also look at the values. `forward` is set by `fgrad.transforms.jvp`.
+    """
+
+    reverse: type[Linearize] = Linearize
+    forward: Any
+
+
+tapes = _Tapes()
+
+
 def kept_types(plan: Plan, args: Sequence[Any], outs: Sequence[Any]) -> tuple[ArrayType, ...] | None:
     """Return the types a node keeps, as `plan.typed` says."""
     if plan.typed is None:
@@ -371,7 +385,7 @@ class Recorded:
         check: Callable[[Any, str], None] | None = None,
         forward: bool = False,
     ):
-        self.tape = tape = Linearize(about, forward)
+        self.tape = tape = tapes.reverse(about, forward)
         self.kinds: list[ArrayType] = []
         self.leaves: list[Node] = []
         self.in_tree: list[Any] = []

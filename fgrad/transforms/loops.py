@@ -11,7 +11,7 @@ from fgrad.core import Params
 from fgrad.ops.control import scan, while_loop
 from fgrad.ops.reduce import reduce_any
 from fgrad.plans import zeros
-from fgrad.program import Program, Trace
+from fgrad.program import Program, Trace, attributed
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import Linearize, LinearTracer, Step
 from fgrad.transforms.programs import (
@@ -133,7 +133,7 @@ def _record_scan_pull(split, body, fixed, stacked, const_ids, active_carry, acti
     args = [*[residuals[j] for j in range(len(residuals))], *carry, *ys]
 
     def steps() -> list[Any]:
-        found = dict(zip(split.reached, linear.run(*args), strict=True))
+        found = dict(zip(split.reached, attributed(linear).run(*args), strict=True))
         zero = lambda i: zeros(body.in_types[i])  # noqa: E731
         new_sums = [s + found[i] if i in found else s for s, i in zip(sums, const_ids, strict=True)]
         new_carry = [found.get(n + i, zero(n + i)) for i in active_carry]
@@ -363,7 +363,7 @@ def _frozen_lanes(
 
     def steps() -> list[Any]:
         going = test.run(*head, *carry)[0]
-        new = body.run(*fixed, *carry)
+        new = attributed(body).run(*fixed, *carry)
         return [np.where(going.reshape((-1, *(1,) * (x.ndim - 1))), y, x) for x, y in zip(carry, new, strict=True)]
 
     frozen_step = step.finish(under(step, steps))

@@ -13,10 +13,9 @@ from typing import Any
 from fgrad import tree
 from fgrad.core import ArrayType, Interpreter, Params, Tracer, state, type_of
 from fgrad.plans import hooks, zeros
-from fgrad.program import Program, ProgramTracer, Trace, Var, simplify
+from fgrad.program import Program, ProgramTracer, Trace, Var, attributed, simplify
 from fgrad.transforms.jvp import Forward
 from fgrad.transforms.linearize import (
-    Linearize,
     LinearTracer,
     Node,
     Pullback,
@@ -24,6 +23,7 @@ from fgrad.transforms.linearize import (
     leaf,
     pull_back,
     push_forward,
+    tapes,
 )
 from fgrad.transforms.pushforward import LinearFunction
 from fgrad.transforms.vmap import Batch, BatchTracer, move_axis, to_front
@@ -94,16 +94,17 @@ def linearize_program(program: Program, mask: Mask, push: bool = False, force: M
 
     With `force`, the outputs marked there count as active even where they do not depend on the inputs.
     """
-    return cached(program, ("linearize", mask, push, force), lambda: _linearize(program, mask, push, force))  # type: ignore[no-any-return]
+    key = ("linearize", mask, push, force, tapes.reverse)
+    return cached(program, key, lambda: _linearize(program, mask, push, force))  # type: ignore[no-any-return]
 
 
 def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> Linearization:
     recorder = Trace.alone(program.label)
     inputs = [recorder.input(kind) for kind in program.in_types]
-    tape = under(recorder, Linearize, program.label, push)
+    tape = under(recorder, tapes.reverse, program.label, push)
     leaves = [leaf() if m and differentiable(t) else None for m, t in zip(mask, program.in_types, strict=True)]
     args = [x if n is None else LinearTracer(tape, x, n) for x, n in zip(inputs, leaves, strict=True)]
-    outs = under(tape, lambda: program.run(*args))
+    outs = under(tape, lambda: attributed(program).run(*args))
     mine = [x.__class__ is LinearTracer and x.interpreter is tape for x in outs]
     nodes = [x.node if m else None for x, m in zip(outs, mine, strict=True)]
     values = [x.value if m else x for x, m in zip(outs, mine, strict=True)]
@@ -193,7 +194,7 @@ def _jvp(program: Program, mask: Mask, force: Mask | None) -> tuple[Program, Mas
     inputs = [recorder.input(kind) for kind in program.in_types]
     forward = under(recorder, Forward, program.label)
     args = [forward.wrap(x, recorder.input(x.type.strong())) if m else x for x, m in zip(inputs, mask, strict=True)]
-    pairs = [forward.split(x) for x in under(forward, lambda: program.run(*args))]
+    pairs = [forward.split(x) for x in under(forward, lambda: attributed(program).run(*args))]
     active = tuple(
         t is not None or bool(force and f) for (_, t), f in zip(pairs, force or [False] * len(pairs), strict=True)
     )
@@ -221,7 +222,7 @@ def _batch(program: Program, mask: Mask, size: int, axis_name: Any, force: Mask 
     ]
     batch = under(recorder, Batch, program.label, size, axis_name)
     args = [BatchTracer(batch, x, 0) if m else x for x, m in zip(inputs, mask, strict=True)]
-    outs = [batch.split(x) for x in under(batch, lambda: program.run(*args))]
+    outs = [batch.split(x) for x in under(batch, lambda: attributed(program).run(*args))]
     batched = tuple(
         a is not None or bool(force and f) for (_, a), f in zip(outs, force or [False] * len(outs), strict=True)
     )

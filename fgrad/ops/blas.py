@@ -1,7 +1,7 @@
-"""How many threads BLAS may use while a plan runs.
+"""How many threads BLAS may use for a product, or while a plan of many runs.
 
 OpenBLAS with several threads is slower than with one on small products. The setting belongs to the whole process, so
-plans that want one thread are counted under a lock: the first sets it, the last out restores it.
+those that want one thread are counted under a lock: the first sets it, the last out restores it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
-FEW_FLOPS = 2**27
-"""Products of fewer floating-point operations than this are faster on one thread."""
+ALONE = 2**18
+"""OpenBLAS itself stays on one thread for products of fewer multiplications than this."""
+
+FEW = 2**26
+"""Products of fewer multiplications than this are faster on one thread."""
 
 
 class _Blas:
@@ -53,7 +56,7 @@ _blas = _Blas()
 
 
 class OneThread:
-    """Context manager: BLAS uses one thread while any plan is inside."""
+    """Context manager: BLAS uses one thread while anybody is inside."""
 
     def __enter__(self) -> None:
         with _blas.lock:

@@ -94,7 +94,7 @@ class Fgrad(Functional):
             softmax=lambda x: fgrad.nn.softmax(x),
             cross_entropy=lambda logits, labels: fgrad.kernels.cross_entropy(logits, labels).mean(),
             gelu=lambda x: fgrad.nn.gelu(x),
-            layer_norm=layer_norm_in(fnp),
+            layer_norm=lambda x, scale, shift: fgrad.nn.standardize(x) * scale + shift,
             attention=attention_with(lambda x: fgrad.nn.softmax(x)),
             scan=lambda step, state, xs: fgrad.lax.scan(lambda h, x: (step(h, x), None), state, xs)[0],
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from fgrad.numpy.arguments import as_array, cast, keep_axes, many_axes, operand, truth
 from fgrad.ops import elementwise as e
+from fgrad.ops import kernels as k
 from fgrad.ops import reduce as r
 from fgrad.ops import shape as s
 from fgrad.ops import special as sp
@@ -43,6 +44,7 @@ __all__ = [
     "sparse_plus",
     "sparse_sigmoid",
     "squareplus",
+    "standardize",
     "swish",
     "tanh",
 ]
@@ -165,8 +167,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     """
     x = _floats(x)
     if approximate:
-        inner = e.mul((2 / np.pi) ** 0.5, e.add(x, e.mul(0.044715, e.mul(x, e.square(x)))))
-        return e.mul(x, e.mul(0.5, e.add(1, e.tanh(inner))))
+        return k.gelu_tanh(x)
     return e.mul(e.mul(0.5, x), sp.erfc(e.mul(-(0.5**0.5), x)))
 
 
@@ -300,10 +301,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     if where is not None:
         mask = truth(as_array(where))
         x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
-    top = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
-    if where is None:
-        return e.exp(e.sub(x, top))
-    return e.select(mask, e.exp(e.sub(x, e.select(e.eq(top, -np.inf), 0, top))), 0)
+    return k.softmax(x, axes=axes)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -311,11 +309,28 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     x = _floats(x)
     axes = many_axes(axis, x.ndim)
     if where is None:
-        return e.sub(x, keep_axes(r.logsumexp(x, axes=axes), x.shape, axes))
+        return k.log_softmax(x, axes=axes)
     mask = truth(as_array(where))
     x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
     top = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
     return e.select(mask, e.sub(x, e.select(e.eq(top, -np.inf), 0, top)), np.asarray(-np.inf, x.dtype))
+
+
+def standardize(x: Any, axis: Any = -1, epsilon: Any = 1e-5) -> Any:
+    """Return x with mean 0 and variance 1 over axes, without parameters: the core of a layer norm.
+
+    Args:
+        x: array.
+        axis: an axis or a tuple of axes; None for all.
+        epsilon: added to the variance.
+
+    Example:
+        >>> import fgrad
+        >>> fgrad.nn.standardize([1.0, 3.0], epsilon=0.0)
+        array([-1.,  1.])
+    """
+    x = _floats(x)
+    return k.standardize(x, axes=many_axes(axis, x.ndim), epsilon=float(epsilon))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:

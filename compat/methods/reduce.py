@@ -201,12 +201,17 @@ def trace(input):
 
 
 def softmax(input, dim=None, dtype=None):
-    return np.exp(log_softmax(input, dim, dtype))
+    return _over_one("softmax", input, dim, dtype)
 
 
 def log_softmax(input, dim=None, dtype=None):
+    return _over_one("log_softmax", input, dim, dtype)
+
+
+def _over_one(name, input, dim, dtype):
     x = input if dtype is None else input.astype(dtypes.to_numpy(dtype))
-    return x - logsumexp(x, -1 if dim is None else dim, True)
+    axis = normal_dim(-1 if dim is None else dim, x.ndim)
+    return P[name](x, axes=(axis,) if x.ndim else ())
 
 
 def overload(name):

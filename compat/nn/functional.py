@@ -73,7 +73,7 @@ log_softmax = FUNCTIONS["log_softmax"]
 
 def _gelu(input, approximate="none"):
     if approximate == "tanh":
-        return 0.5 * input * (1 + P["tanh"](0.7978845608028654 * (input + 0.044715 * input * input * input)))
+        return P["gelu_tanh"](input)
     return 0.5 * input * (1 + P["erf"](input * 0.7071067811865476))
 
 
@@ -186,8 +186,7 @@ normalize = composed(_normalize, "DivBackward0")
 
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     over = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    centered = input - _mean(input, over, True)
-    out = centered * P["rsqrt"](_mean(centered * centered, over, True) + np.asarray(eps, input.dtype))
+    out = P["standardize"](input, axes=over, epsilon=eps)
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
 
@@ -283,17 +282,19 @@ def _cross_entropy(
 
 def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing):
     """Return the loss of rows of logits without class weights, by the primitive that has a pull of its own."""
-    counted = _known(target)[_known(target) != ignore_index]
-    _check_classes(counted, input.shape[1])
+    counted = target != ignore_index
+    _check_classes(np.where(counted, target, 0), input.shape[1])
     losses = P["cross_entropy"](input, target, ignore_index=ignore_index, label_smoothing=label_smoothing)
     if reduction == "mean":
-        return _sum(losses) / np.asarray(counted.size, losses.dtype)
+        return _sum(losses) / _sum(counted).astype(losses.dtype)
     return losses if reduction == "none" else _sum(losses)
 
 
 def _check_classes(target, count):
-    """Raise torch's error for a class that is not among `count`."""
-    classes = _known(target)
+    """Raise torch's error for a class that is not among `count`, where values are known: not within vmap."""
+    classes = target if isinstance(target, np.ndarray) else target.concrete()
+    if classes is None:
+        return
     wrong = classes[(classes < 0) | (classes >= count)]
     if wrong.size:
         raise IndexError(f"Target {int(wrong[0])} is out of bounds.")

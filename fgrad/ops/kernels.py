@@ -6,13 +6,116 @@ by test; how a kernel runs in place of the definition on a CPU is in `fgrad.kern
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fgrad.kinds import composite
 from fgrad.ops.along import take_along
-from fgrad.ops.elementwise import exp_sub, logical_and, select
-from fgrad.ops.reduce import logsumexp, reduce_sum
-from fgrad.ops.shape import cast
+from fgrad.ops.elementwise import exp, exp_sub, logical_and, rsqrt, select, square, tanh
+from fgrad.ops.reduce import kept, logsumexp, reduce_max, reduce_sum
+from fgrad.ops.shape import cast, stop_gradient
+
+
+def _shift_axes(size, *, axes, **params):
+    return {"axes": tuple([a + 1 for a in axes]), **params}
+
+
+# ------------------------------------------------------------------------------------------------ over axes
+
+
+def _softmax(x, *, axes):
+    if 0 in x.shape:
+        return exp(x)
+    powers = exp(x - stop_gradient(kept(reduce_max(x, axes=axes), x, axes)))
+    return powers / kept(reduce_sum(powers, axes=axes), x, axes)
+
+
+def _softmax_pull(ct, out, *, axes):
+    weighted = ct * out
+    return weighted - out * kept(reduce_sum(weighted, axes=axes), out, axes)
+
+
+softmax = composite(
+    "softmax",
+    _softmax,
+    pull=_softmax_pull,
+    shift=_shift_axes,
+    gpu="softmax",
+    doc="exp(x) divided by its sum over axes; NaN where the largest x is infinite.",
+)
+
+
+def _log_softmax(x, *, axes):
+    return x - kept(logsumexp(x, axes=axes), x, axes)
+
+
+log_softmax = composite(
+    "log_softmax",
+    _log_softmax,
+    pull=lambda ct, out, *, axes: ct - exp(out) * kept(reduce_sum(ct, axes=axes), out, axes),
+    shift=_shift_axes,
+    gpu="softmax",
+    doc="The logarithm of softmax, also where that underflows.",
+)
+
+
+def _mean(x, axes):
+    count = math.prod([x.shape[a] for a in axes])
+    return kept(reduce_sum(x, axes=axes), x, axes) / max(count, 1)
+
+
+def _centred_and_scale(x, axes, epsilon):
+    """Return x without its mean, and one over its standard deviation."""
+    centred = x - _mean(x, axes)
+    return centred, rsqrt(_mean(square(centred), axes) + epsilon)
+
+
+def _standardize(x, *, axes, epsilon):
+    centred, scale = _centred_and_scale(x, axes, epsilon)
+    return centred * scale
+
+
+def _standardize_pull(ct, x, out, *, axes, epsilon):
+    _, scale = _centred_and_scale(x, axes, epsilon)
+    return (ct - _mean(ct, axes) - out * _mean(ct * out, axes)) * scale
+
+
+standardize = composite(
+    "standardize",
+    _standardize,
+    pull=_standardize_pull,
+    shift=_shift_axes,
+    doc="x with mean 0 and variance 1 over axes: (x - mean) / sqrt(variance + epsilon).",
+)
+
+# ------------------------------------------------------------------------------------------------ activations
+
+_SCALE = math.sqrt(2 / math.pi)
+_CUBIC = 0.044715
+
+
+def _bend(x):
+    """Return tanh of the odd cubic, and that cubic over x."""
+    slope = _SCALE + _SCALE * _CUBIC * square(x)
+    return tanh(x * slope), slope
+
+
+def _gelu_tanh_pull(ct, x):
+    bent, slope = _bend(x)
+    steep = (1 - square(bent)) * (3 * slope - 2 * _SCALE)
+    return ct * (0.5 * (1 + bent + x * steep))
+
+
+gelu_tanh = composite(
+    "gelu_tanh",
+    lambda x: 0.5 * x * (1 + _bend(x)[0]),
+    pull=_gelu_tanh_pull,
+    gpu="activation",
+    doc="x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), an approximation of x times the normal distribution function.",
+)
+
+# ------------------------------------------------------------------------------------------------ losses
 
 
 def _wide(logits):

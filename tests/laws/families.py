@@ -298,6 +298,30 @@ def _(draw, rng, smooth):
 # ------------------------------------------------------------------------------------------ beside hand-written kernels
 
 
+def over_axes(draw, rng, smooth):
+    """Return an array of floats and some of its axes, at least one."""
+    shape = draw(st.sampled_from([(3,), (2, 3), (1, 4), (2, 0), (2, 3, 2)]))
+    axes = draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
+    return some(draw, rng, shape, smooth, a.FLOATS), tuple(sorted(axes))
+
+
+@strategy("softmax", "log_softmax")
+def _(draw, rng, smooth):
+    x, axes = over_axes(draw, rng, smooth)
+    return (x,), {"axes": axes}
+
+
+@strategy("standardize")
+def _(draw, rng, smooth):
+    x, axes = over_axes(draw, rng, smooth)
+    return (x,), {"axes": axes, "epsilon": draw(st.sampled_from((0.1, 1.0)))}
+
+
+@strategy("gelu_tanh")
+def _(draw, rng, smooth):
+    return (some(draw, rng, draw(a.shapes), smooth, a.FLOATS),), {}
+
+
 @strategy("cross_entropy")
 def _(draw, rng, smooth):
     rows, columns = draw(st.sampled_from([(1, 1), (3, 4), (0, 2), (2, 7)]))

@@ -187,6 +187,8 @@ def _item(item: Any) -> Any:
         raise IndexError(f"arrays used as indices must be of integer (or boolean) type, got {item.dtype}")
     if hasattr(item, "__index__"):
         return operator.index(item)
+    if hasattr(item, "__array__"):  # such as a Series
+        return _item(np.asarray(item))
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
         f"indices, got {item!r}"

@@ -16,17 +16,9 @@ SMALLER = {"W5": large_step(batch=8), "W12": chain(1000, "W12")}
 CHECKED = {w.key: SMALLER.get(w.key, w) for w in WORKLOADS if w.kind != "forward"}
 
 
-KNOWN = {
-    ("fgrad.compat", "W8"): pytest.mark.xfail(
-        raises=TypeError, reason="cross_entropy of compat looks at the values of labels, also in vmap"
-    )
-}
-
-
 def pairs(names):
     """Return (library, key) for all workloads that a library does."""
-    found = [(n, key) for key, w in CHECKED.items() for n in names if getattr(LIBRARIES[n], w.kind, None)]
-    return [pytest.param(*pair, marks=KNOWN.get(pair, ())) for pair in found]
+    return [(n, key) for key, w in CHECKED.items() for n in names if getattr(LIBRARIES[n], w.kind, None)]
 
 
 @functools.cache

@@ -94,8 +94,8 @@ SAVED_VIEWS = {
     """,
     "what a composed operation reshaped is checked": """
         raises RuntimeError: modified by an inplace operation
-        w = torch.ones(3, requires_grad=True) * 1; v = torch.ones(2, requires_grad=True)
-        y = torch.kron(w, v)
+        w = torch.ones(1, 4, requires_grad=True) * 1; v = torch.ones(1, 1, 2, requires_grad=True)
+        y = torch.nn.functional.conv1d(w, v)
         w.add_(1)
         y.sum().backward()
     """,

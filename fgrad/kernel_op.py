@@ -118,7 +118,7 @@ def kernel_op(
         backward: `backward(ct, …, **options)` launches the backward kernel: `ct` is the cotangent of the first output,
             the further parameters ask by name for inputs and outputs. Returns the cotangents of the inputs in
             `wrt`: an array, or a tuple if there are several. It may be a kernel op itself, with kernels for the second
-            derivative.
+            derivative; its first input, by whatever name, is the cotangent.
         reference: computes what `forward` does, in functions that can be differentiated.
         name: how messages and Programs call it; the name of `forward` if None.
         outputs: the names of what `forward` returns. The first is the result; the others are kept for `backward` alone.
@@ -148,6 +148,8 @@ def kernel_op(
     name = name or forward.__name__
     inputs, defaults = _parameters(forward, name)
     wanted, _ = _parameters(backward, name)
+    if isinstance(backward, KernelOp):
+        wanted = ("ct", *wanted[1:])  # where it is differentiated itself, `ct` is another's
     unknown = set(wanted[1:]) - {*inputs, *outputs}
     if wanted[:1] != ("ct",) or unknown:
         raise TypeError(

@@ -76,9 +76,19 @@ def _chosen(name: str, impl: str, numpy: Any, triton: Any) -> Any:
 def _triton_cross_entropy() -> KernelOp:
     from fgrad.triton_kernels import cross_entropy as pair  # here, for Triton is loaded when it is first used
 
+    def forward(logits: Any, labels: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0) -> Any:
+        return pair.cross_entropy_forward(logits, labels, ignore_index=ignore_index, label_smoothing=label_smoothing)
+
+    def backward(
+        ct: Any, logits: Any, labels: Any, lse: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0
+    ) -> Any:
+        return pair.cross_entropy_backward(
+            ct, logits, labels, lse, ignore_index=ignore_index, label_smoothing=label_smoothing
+        )
+
     return kernel_op(
-        pair.cross_entropy_forward,
-        pair.cross_entropy_backward,
+        forward,
+        backward,
         _cross_entropy_reference,
         name="cross_entropy",
         outputs=("losses", "lse"),

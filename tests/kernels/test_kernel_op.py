@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad
+import fgrad.compat as torch
 from fgrad.check import LAWS, check_grads, check_push
 
 
@@ -130,3 +131,83 @@ def test_calls_that_are_refused(scaled):
         scaled.op(X)
     with pytest.raises(TypeError, match="scaled: no option is called scale"):
         scaled.op(X, W, scale=2)
+
+
+def softplus(batch, calls):
+    """Return log(1 + exp(x)) * w, made of functions that take leading axes, and note the shapes they see."""
+
+    def forward(x, w):
+        calls.append(x.shape)
+        return np.logaddexp(0, x) * w
+
+    def backward(ct, x, w):
+        calls.append(x.shape)
+        return ct * w / (1 + np.exp(-x)), ct * np.logaddexp(0, x)
+
+    return fgrad.kernel_op(
+        forward, backward, lambda x, w: np.logaddexp(0, x) * w, name="softplus", wrt=(0, 1), batch=batch
+    )
+
+
+@pytest.mark.parametrize(("batch", "shapes"), [("loop", [(3,)] * 2), ("leading", [(2, 3)])])
+def test_vmap_runs_as_it_is_told(batch, shapes):
+    calls = []
+    op, w = softplus(batch, calls), np.array([1.0, 2.0, 3.0])
+    out = fgrad.vmap(op, (0, None))(X, w)
+    np.testing.assert_allclose(out, np.logaddexp(0, X) * w)
+    assert calls == shapes
+    dw = fgrad.vmap(fgrad.grad(lambda x, w: op(x, w).sum(), 1), (0, None))(X, w)
+    np.testing.assert_allclose(dw, np.logaddexp(0, X))
+
+
+def test_batches_are_handed_on_to_functions_that_can_be_traced():
+    op = softplus("grid", [])
+    np.testing.assert_allclose(fgrad.jit(fgrad.vmap(op))(X, X), np.logaddexp(0, X) * X)
+    np.testing.assert_allclose(fgrad.vmap(fgrad.grad(lambda x: op(x, W).sum()))(X), W / (1 + np.exp(-X)))
+
+
+def test_a_backward_that_is_a_kernel_op_has_second_derivatives_of_its_own():
+    launches = []
+
+    def slope(g, x):
+        return g * 3 * x**2
+
+    def slope_backward(ct, g, x):
+        launches.append("second")
+        return ct * 3 * x**2, ct * g * 6 * x
+
+    slope_op = fgrad.kernel_op(slope, slope_backward, slope, wrt=(0, 1))
+    cube = fgrad.kernel_op(lambda x: x**3, slope_op, lambda x: x**3, name="cube")
+    np.testing.assert_allclose(fgrad.grad(lambda x: cube(x).sum())(W), 3 * W**2)
+    assert launches == []
+    np.testing.assert_allclose(fgrad.grad(lambda x: fgrad.grad(lambda x: cube(x).sum())(x).sum())(W), 6 * W)
+    assert launches
+    np.testing.assert_allclose(fgrad.vmap(fgrad.grad(cube))(W), 3 * W**2)
+
+
+def test_tensors_record_the_pair(scaled):
+    x = torch.tensor(X, requires_grad=True)
+    w = torch.tensor(W, requires_grad=True)
+    out = scaled.op(x, w)
+    assert type(out.grad_fn).__name__ == "ScaledBackward0"
+    out.sum().backward()
+    assert scaled.launches == {"forward": 1, "backward": 1}
+    np.testing.assert_allclose(x.grad.numpy(), 2 * X * W**2)
+    np.testing.assert_allclose(w.grad.numpy(), (2 * X**2 * W).sum(0))
+
+
+def test_tensors_without_grad_give_tensors(scaled):
+    out = scaled.op(torch.tensor(X), torch.tensor(W), power=3)
+    assert isinstance(out, torch.Tensor)
+    assert not out.requires_grad
+    np.testing.assert_allclose(out.numpy(), (X * W) ** 3)
+
+
+def test_tensors_have_second_derivatives(scaled):
+    w = torch.tensor(W, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda w: scaled.op(torch.tensor(X), w), (w,))
+    x = torch.tensor(X, requires_grad=True) * 1
+    out = scaled.op(x, w).sum()
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()

@@ -28,6 +28,7 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
+    from fgrad.lax import fixed_point
     from fgrad.kernel_call import triton_call
     from fgrad.interop import device_put, to_numpy
     from fgrad.debug import debug_nans
@@ -54,6 +55,8 @@ def __getattr__(name: str) -> object:
         return _import_module("fgrad.check").check_grads
     if name in ("profile", "record_function"):
         return getattr(_import_module("fgrad.profiler"), name)
+    if name == "fixed_point":
+        return _import_module("fgrad.lax").fixed_point
     if name in ("sparse_hessian", "sparse_jacobian"):
         return getattr(_import_module("fgrad.sparse"), name)
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
@@ -80,6 +83,7 @@ __all__ = [
     "draw",
     "errors",
     "eval_shape",
+    "fixed_point",
     "float0",
     "grad",
     "hessian",

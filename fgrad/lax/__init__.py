@@ -3,6 +3,7 @@
 from fgrad.lax.associative import associative_scan
 from fgrad.lax.collective import all_gather, all_to_all, axis_index, pmax, pmean, pmin, ppermute, psum, psum_scatter
 from fgrad.lax.control import cond, fori_loop, map, scan, switch, while_loop
+from fgrad.lax.implicit import custom_linear_solve, custom_root, fixed_point
 from fgrad.transforms.collective import axis_size
 from fgrad.transforms.stop import stop_gradient
 
@@ -13,6 +14,9 @@ __all__ = [
     "axis_index",
     "axis_size",
     "cond",
+    "custom_linear_solve",
+    "custom_root",
+    "fixed_point",
     "fori_loop",
     "map",
     "pmax",

@@ -25,7 +25,7 @@ from fgrad.transforms.programs import prefixed
 from fgrad.transforms.vmap import vmap
 
 
-def _leaves(x: Any, name: str) -> tuple[list[Any], Any]:
+def leaves_of(x: Any, name: str) -> tuple[list[Any], Any]:
     """Return the leaves of a pytree as arrays, strong where they are Python numbers, and its tree."""
     leaves, treedef = tree.flatten(x)
     return [as_operand(leaf, name) for leaf in leaves], treedef
@@ -35,7 +35,7 @@ def _array(x: Any) -> Any:
     return x if isinstance(x, Tracer) else np.asarray(x)
 
 
-def _record(fun: Callable[..., Any], args: Sequence[Any], name: str) -> tuple[Traced, Program, list[Any]]:
+def record(fun: Callable[..., Any], args: Sequence[Any], name: str) -> tuple[Traced, Program, list[Any]]:
     """Record `fun(*args)` given types in the place of leaves; return it, with its closed-over values lifted."""
     leaves, treedef = tree.flatten((tuple(args), {}))
     traced = trace(fun, [type_of(x) for x in leaves], treedef, function_label(name, fun))
@@ -77,11 +77,11 @@ def scan(
         (array(6.), array([0., 2., 9.]))
     """
     check_callable("scan", f)
-    x_leaves, x_tree = _leaves(xs, "xs of scan")
+    x_leaves, x_tree = leaves_of(xs, "xs of scan")
     steps = _length([type_of(x) for x in x_leaves], length)
     if not jit_enabled():
         return _scan_in_python(f, init, x_leaves, x_tree, steps, reverse)
-    carry, c_tree = _leaves(init, "init of scan")
+    carry, c_tree = leaves_of(init, "init of scan")
     x_types = [ArrayType(x.shape[1:], x.dtype) for x in [type_of(x) for x in x_leaves]]
     traced, program, consts, carry = _record_step(f, carry, c_tree, tree.unflatten(x_tree, x_types))
     k = len(carry)
@@ -89,7 +89,7 @@ def scan(
         *consts, *carry, *x_leaves, body=program, length=steps, reverse=bool(reverse), consts=len(consts), carries=k
     )
     out_carry, out_ys = tree.treedef_children(traced.out_tree)
-    return tree.unflatten(out_carry, _arrays(outs[:k])), tree.unflatten(out_ys, list(outs[k:]))
+    return tree.unflatten(out_carry, arrays(outs[:k])), tree.unflatten(out_ys, list(outs[k:]))
 
 
 def _length(kinds: Sequence[ArrayType], length: int | None) -> int:
@@ -113,7 +113,7 @@ def _record_step(
     """Record one step; a weak carry (a Python number) takes the dtype that comes out of the step."""
     for _ in range(2):
         kinds = [type_of(v).strong() for v in carry]
-        traced, program, consts = _record(f, (tree.unflatten(c_tree, kinds), x), "scan")
+        traced, program, consts = record(f, (tree.unflatten(c_tree, kinds), x), "scan")
         children = tree.treedef_children(traced.out_tree)
         if len(children) != 2 or tree.structure((0, 0)).node_data() != traced.out_tree.node_data():
             raise TypeError(f"scan: the function must return a pair (carry, y), got {traced.out_tree}")
@@ -173,7 +173,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
 
 def _map_in_batches(f: Callable[[Any], Any], xs: Any, size: int) -> Any:
-    leaves, treedef = _leaves(xs, "xs of map")
+    leaves, treedef = leaves_of(xs, "xs of map")
     count = _length([type_of(x) for x in leaves], None)
     many = vmap(f)
     whole = count // size
@@ -264,9 +264,9 @@ def _choose(index: Any, branches: Sequence[Callable[..., Any]], operands: Sequen
     """Record the branches, give each the closed-over values of all, and bind the choice."""
     if not jit_enabled():
         return branches[int(index)](*operands)
-    leaves, treedef = _leaves(tuple(operands), f"an operand of {name}")
+    leaves, treedef = leaves_of(tuple(operands), f"an operand of {name}")
     kinds = [type_of(x) for x in leaves]
-    recorded = [_record(f, tree.unflatten(treedef, kinds), name) for f in branches]
+    recorded = [record(f, tree.unflatten(treedef, kinds), name) for f in branches]
     first = recorded[0][0]
     for k, (traced, _, _) in enumerate(recorded[1:], 1):
         _check_branches(name, first, traced, k)
@@ -281,10 +281,10 @@ def _choose(index: Any, branches: Sequence[Callable[..., Any]], operands: Sequen
         programs.append(Program(wide.label, [*wide.inputs, *rest], (), wide.equations, wide.outputs))
     consts = [x for _, _, values in recorded for x in values]
     outs = c.cond(index, *consts, *leaves, branches=tuple(programs))
-    return tree.unflatten(first.out_tree, _arrays(outs))
+    return tree.unflatten(first.out_tree, arrays(outs))
 
 
-def _arrays(outs: Sequence[Any]) -> list[Any]:
+def arrays(outs: Sequence[Any]) -> list[Any]:
     """Return outputs as arrays or traced values."""
     return [_array(x) for x in outs]
 
@@ -344,10 +344,10 @@ def while_loop(
         while cond_fun(init_val):
             init_val = body_fun(init_val)
         return init_val
-    leaves, treedef = _leaves(init_val, "init_val of while_loop")
+    leaves, treedef = leaves_of(init_val, "init_val of while_loop")
     for _ in range(2):
         kinds = [type_of(x).strong() for x in leaves]
-        traced, body, body_consts = _record(body_fun, (tree.unflatten(treedef, kinds),), "while_loop")
+        traced, body, body_consts = record(body_fun, (tree.unflatten(treedef, kinds),), "while_loop")
         if traced.out_tree != treedef:
             break
         leaves = [
@@ -355,7 +355,7 @@ def while_loop(
             for x, o in zip(leaves, body.out_types, strict=True)
         ]
     check_carry("while_loop", treedef, kinds, traced.out_tree, body.out_types)
-    checked, test, test_consts = _record(cond_fun, (tree.unflatten(treedef, kinds),), "while_loop")
+    checked, test, test_consts = record(cond_fun, (tree.unflatten(treedef, kinds),), "while_loop")
     if len(test.outputs) != 1 or test.out_types[0].shape or test.out_types[0].dtype.kind != "b":
         raise TypeError(f"while_loop: cond_fun must return a bool scalar, got {test.out_types} in {checked.out_tree}")
     outs = c.while_loop(
@@ -367,7 +367,7 @@ def while_loop(
         test_consts=len(test_consts),
         body_consts=len(body_consts),
     )
-    return tree.unflatten(treedef, _arrays(outs))
+    return tree.unflatten(treedef, arrays(outs))
 
 
 def _bounded_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, max_steps: int) -> Any:

@@ -71,3 +71,13 @@ while_loop = structured(
     lambda *types, test, body, test_consts, body_consts: types[test_consts + body_consts :],
     doc="Apply `body` for as long as `test` holds.",
 )
+
+linear_solve = structured(
+    "linear_solve",
+    lambda *args, matvec, solve, vecmat, transpose_solve, counts: tuple(
+        solve.compute(*args[counts[0] : counts[0] + counts[1]], *args[sum(counts) :])
+    ),
+    lambda *types, matvec, solve, vecmat, transpose_solve, counts: tuple(solve.out_types),
+    doc="The solution x of matvec(x) = b that `solve` finds, and what else it gives. Operands: what matvec and vecmat, "
+    "solve, and transpose_solve close over, as many as `counts` says, then b.",
+)

@@ -224,7 +224,7 @@ class Prepared:
         self._passes = found.passes
         self._places = _places(self.pattern, found, symmetric)
         self._columns, self._rows = _compressed(program, given.active, columns)
-        self._dtype = np.result_type(*[t.dtype for t in columns]) if columns else np.dtype(float)
+        self._dtype: np.dtype[Any] = np.result_type(*[t.dtype for t in columns]) if columns else np.dtype(float)
 
     @property
     def colors(self) -> int:

@@ -18,8 +18,11 @@ _SAMPLE = 64  # elements of a constant that are looked at before all of them are
 
 
 def prepare(program: Program, fast_math: bool = False) -> Program:
-    """Return an equal Program, flat and without work that changes nothing."""
-    return simplify(_Rewriter(simplify(inline(program)), fast_math).result())
+    """Return an equal Program, flat and without work that changes nothing; `program` has been simplified."""
+    flat = inline(program)
+    if flat is not program:  # bodies repeat what is around them
+        flat = simplify(flat)
+    return simplify(_Rewriter(flat, fast_math).result())
 
 
 def inline(program: Program) -> Program:

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def compiled(f, *args):
-    return Compiled(fgrad.make_ir(f)(*args))
+    return Compiled(fgrad.make_ir(f)(*args).simplify())
 
 
 # ------------------------------------------------------------------------------------------------ random Programs
@@ -87,6 +88,27 @@ def test_random_programs(f, shape, dtype):
     np.testing.assert_allclose(got, want, rtol=rtol * 10, atol=rtol * 10)
 
 
+@given(programs(), st.sampled_from([(5, 4), (3, 3), (300, 40)]))
+def test_random_programs_in_threads(f, shape):
+    """One compiled Program, called from several threads at once with numbers of their own, gives each its own."""
+    program = fgrad.make_ir(fgrad.value_and_grad(lambda x, y: f(x, y)[1]))(*[np.ones(shape)] * 2)
+    compiled = Compiled(program.simplify())
+    pairs = [[RNG.normal(size=shape) for _ in range(2)] for _ in range(4)]
+    want = [program.compute(*pair) for pair in pairs]
+    start = threading.Barrier(len(pairs))
+
+    def work(pair):
+        start.wait()
+        return [compiled.compute(*pair) for _ in range(5)]
+
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        found = list(pool.map(work, pairs))
+    for results, expected in zip(found, want, strict=True):
+        for result in results:
+            for g, w in zip(result, expected, strict=True):
+                np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-10)
+
+
 @given(programs(), st.sampled_from([(7, 4), (16, 3)]))
 def test_random_programs_in_tiles(f, shape):
     x, y = (RNG.normal(size=shape) for _ in range(2))
@@ -95,7 +117,7 @@ def test_random_programs_in_tiles(f, shape):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regions, "SMALLEST", 1)
         patch.setattr(regions, "TILE", 9)
-        got = Compiled(program).compute(x, y)
+        got = Compiled(program.simplify()).compute(x, y)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-10)
 

@@ -15,6 +15,7 @@ from .compile import LIMITS
 from .driver import Driver
 from .runtime import _HOMES, arrays_of, group, require_one_home, with_own_arrays
 from .signature import bind, grid_shape, is_descriptor
+from .tune import Tuner
 
 _BOXES = {
     "i8": ctypes.c_int8,
@@ -148,6 +149,7 @@ class CudaHome:
             setattr(self, job, getattr(self.arrays, job))
         self.plans = {}
         self.fixed = {}
+        self.tuners = {}
         self.lock = threading.Lock()
 
     def execute(self, launch):
@@ -155,6 +157,8 @@ class CudaHome:
         # By identity, since a jitted function hashes its source; kept alive, so that no other takes its identity.
         identity = id(launch.kernel)
         if identity not in self.fixed:
+            if toolchain.is_tuned(launch.kernel):
+                return self._execute_tuned(launch)
             self.fixed[identity] = launch.kernel, toolchain.fixed_names(launch.kernel)
         _, fixed = self.fixed[identity]
         key = (
@@ -177,6 +181,16 @@ class CudaHome:
         else:
             with self.arrays.on_device(plan.device):
                 plan.start(launch, self.stream())
+
+    def _execute_tuned(self, launch):
+        launch = with_own_arrays(launch)
+        require_one_home(launch.args)
+        arrays = arrays_of(launch.args)
+        device = self.device(arrays[0]) if arrays else self.current_device()
+        if device not in self.tuners:
+            self.tuners[device] = Tuner(self.execute, self.elapsed, self.driver.target(device))
+        with self.arrays.on_device(device):
+            return self.execute(self.tuners[device].resolve(launch))
 
     def _plan(self, key, launch):
         """Make the plan for arguments of a new kind."""
@@ -211,7 +225,7 @@ class Plan:
     """One binary, loaded, with a parameter block that a launch fills in."""
 
     def __init__(self, home, launch, device):
-        kernel, meta = toolchain.untuned(launch.kernel, launch.args, launch.meta)
+        kernel, meta = launch.kernel, launch.meta
         bound = bind(toolchain.parameters(kernel), launch.args, meta, toolchain.LAUNCH_OPTIONS)
         if any(is_descriptor(value) for _, value in bound.runtime):
             raise NotImplementedError("a tensor descriptor made on the host: launch with kernel[grid], see `native`")

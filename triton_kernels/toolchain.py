@@ -21,12 +21,15 @@ from triton.runtime import driver as triton_driver
 
 __all__ = [
     "LAUNCH_OPTIONS",
+    "configurations",
     "disassemble",
     "fixed_names",
     "gpu_target",
+    "is_tuned",
     "make_driver",
     "parameters",
     "set_driver",
+    "source_key",
     "to_binary",
     "to_ttir",
     "untuned",
@@ -58,22 +61,57 @@ def gpu_target(name):
     raise ValueError(f"target: got {name!r}, expected a name such as 'sm_90' or 'gfx942'")
 
 
-def untuned(kernel, arguments, meta):
+def untuned(kernel, arguments, meta, choose=None):
     """Peel autotune and heuristics off a kernel; return the jitted function and meta with what they add.
 
-    The first autotune configuration stands for all: configurations may change the speed of a kernel, not its values.
+    Args:
+        kernel, arguments, meta: a launch.
+        choose: `choose(autotuner, arguments by name)` returns a configuration out of `configurations`. The first stands
+            for all if None: configurations may change the speed of a kernel, not its values.
     """
     meta = dict(meta)
     while not isinstance(kernel, JITFunction):
+        named = {**dict(zip(getattr(kernel, "arg_names", ()), arguments)), **meta}
         if isinstance(kernel, Heuristics):
             for name, rule in kernel.values.items():
-                meta[name] = rule({**dict(zip(kernel.arg_names, arguments)), **meta})
+                meta[name] = rule({**named, **meta})
         elif isinstance(kernel, Autotuner):
-            meta = {**kernel.configs[0].kwargs, **meta}
+            config = choose(kernel, named) if choose else _options(kernel.configs[0])
+            meta = {**config, **meta}
         else:
             raise TypeError(f"kernel: got {type(kernel).__name__}, expected a function decorated with @triton.jit")
         kernel = kernel.fn
     return kernel, meta
+
+
+def is_tuned(kernel):
+    """Say whether autotune or heuristics decorate a kernel."""
+    return not isinstance(kernel, JITFunction)
+
+
+def configurations(tuner, named):
+    """Return the configurations of an autotuner, for arguments by name, as dicts of arguments and compile options.
+
+    Raises:
+        NotImplementedError: a configuration has a hook of its own.
+    """
+    tuner.nargs = {name: value for name, value in named.items() if name in tuner.arg_names}
+    options = {name: value for name, value in named.items() if name not in tuner.nargs}
+    configs = tuner.prune_configs(options)
+    if any(config.pre_hook for config in configs):
+        raise NotImplementedError("a configuration with a pre_hook: launch with kernel[grid], see `native`")
+    return [_options(config) for config in configs]
+
+
+def _options(config):
+    return {name: value for name, value in config.all_kwargs().items() if name != "ir_override"}
+
+
+def source_key(kernel):
+    """Return a hash of the source of a kernel, tuned or not, and of all it calls."""
+    while not isinstance(kernel, JITFunction):
+        kernel = kernel.fn
+    return kernel.cache_key
 
 
 def parameters(kernel):

@@ -18,8 +18,10 @@ from fgrad.core import Tracer
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops import shape as s
 from fgrad.scipy.installed import scipys
+from fgrad.scipy.solutions import solution
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev
-from fgrad.transforms.linearize import value_and_grad, vjp
+from fgrad.transforms.linearize import grad, value_and_grad, vjp
+from fgrad.transforms.programs import has_tracers
 from fgrad.transforms.pushforward import linearize
 
 __all__ = ["least_squares", "minimize", "root"]
@@ -60,10 +62,13 @@ class _Layout:
         return tree.unflatten(self.treedef, leaves)
 
     def solution(self, vector: Any) -> Any:
-        """Return a plain vector as the tree, in the dtypes of `x0`; nothing is shared with SciPy's vector."""
-        leaves = tree.leaves(self.tree(np.asarray(vector)))
-        arrays = [np.array(x, dtype) for x, dtype in zip(leaves, self.dtypes, strict=True)]
-        return tree.unflatten(self.treedef, arrays)
+        """Return a vector as the tree, in the dtypes of `x0`; nothing is shared with a plain one."""
+        if isinstance(vector, Tracer):
+            leaves = [cast(x, dtype) for x, dtype in zip(tree.leaves(self.tree(vector)), self.dtypes, strict=True)]
+        else:
+            leaves = tree.leaves(self.tree(np.asarray(vector)))
+            leaves = [np.array(x, dtype) for x, dtype in zip(leaves, self.dtypes, strict=True)]
+        return tree.unflatten(self.treedef, leaves)
 
     def result(self, result: Any) -> Any:
         """Return a copy of SciPy's result with its `x` as the tree."""
@@ -112,7 +117,7 @@ def _plain(function: str, name: str, x: Any) -> Any:
     if isinstance(x, Tracer):
         raise TypeError(
             f"{function}: {name} is traced, and SciPy's solvers take plain arrays; call {function} outside of "
-            "transforms (a rule by fgrad.custom_jvp gives the derivatives of a solution)"
+            "transforms (a solution is differentiable by args, not by x0; fgrad.custom_jvp makes a rule of your own)"
         )
     x = np.asarray(x)
     if x.dtype.kind not in "iuf":
@@ -196,6 +201,13 @@ def _constraint(layout: _Layout, constraint: Any, curved: bool) -> Any:
 # ----------------------------------------------------------------------------------------------------- solvers
 
 
+def _no_condition(name: str, what: str) -> TypeError:
+    return TypeError(
+        f"{name}: a solution with {what} cannot be differentiated by args, which are traced here; use "
+        "fgrad.stop_gradient on them, or a rule of your own by fgrad.custom_jvp"
+    )
+
+
 def minimize(
     fun: Function,
     x0: Any,
@@ -216,7 +228,8 @@ def minimize(
     Args:
         fun: `fun(x, *args)`, with a real scalar as its value, for x of the tree of `x0`, in float64.
         x0: where to start: a real array, a list of numbers (which is an array) or any other tree of arrays.
-        args: further arguments of `fun`.
+        args: further arguments of `fun`; without bounds and constraints the solution `x` is differentiable by them, in
+            both modes and to any order, by the implicit function theorem.
         method: a method of SciPy's by name (None: it chooses), or a callable as SciPy takes it.
         bounds: a pair (lower, upper), each a number, a tree like `x0` or a prefix of it, None where there is none; or
             `scipy.optimize.Bounds` of the flat vector.
@@ -230,7 +243,8 @@ def minimize(
 
     Raises:
         ImportError: SciPy is not installed.
-        TypeError: `x0` is not of real numbers, or is traced; `fun` has no real scalar value.
+        TypeError: `x0` is not of real numbers, or is traced; `fun` has no real scalar value; `args` are traced by jit
+            or vmap, or by any transform where there are bounds or constraints.
         ValueError: `x0` has no elements; bounds do not fit.
 
     Example:
@@ -254,19 +268,24 @@ def minimize(
         derivatives["hessp"] = _product(layout.scalar(fun))
     if isinstance(constraints, dict) or not isinstance(constraints, Iterable):
         constraints = (constraints,)
-    found = scipys("optimize", "minimize").minimize(
-        scalar,
-        layout.start,
-        args,
-        method,
-        bounds=layout.bounds(bounds),
-        constraints=[_constraint(layout, c, name == "trust-constr") for c in constraints],
-        tol=tol,
-        callback=layout.callback(callback),
-        options=options,
-        **derivatives,
-    )
-    return layout.result(found)
+    if has_tracers(tree.leaves(args)) and (bounds is not None or constraints):
+        raise _no_condition("minimize", "bounds or constraints")
+
+    def solve(*args: Any) -> Any:
+        return scipys("optimize", "minimize").minimize(
+            scalar,
+            layout.start,
+            args,
+            method,
+            bounds=layout.bounds(bounds),
+            constraints=[_constraint(layout, c, name == "trust-constr") for c in constraints],
+            tol=tol,
+            callback=layout.callback(callback),
+            options=options,
+            **derivatives,
+        )
+
+    return layout.result(solution("minimize", solve, grad(layout.scalar(fun)), args))
 
 
 def root(
@@ -284,7 +303,8 @@ def root(
     Args:
         fun: `fun(x, *args)`, for x of the tree of `x0`, in float64; its value is a tree of as many numbers.
         x0: where to start: a real array, a list of numbers (which is an array) or any other tree of arrays.
-        args: further arguments of `fun`.
+        args: further arguments of `fun`; the solution `x` is differentiable by them, in both modes and to any order, by
+            the implicit function theorem.
         method: a method of SciPy's; "hybr" and "lm" use the Jacobian.
         tol, options: as SciPy takes them.
         callback: a function of the tree and the residuals, where the method has one.
@@ -294,29 +314,34 @@ def root(
 
     Raises:
         ImportError: SciPy is not installed.
-        TypeError: `x0` is not of real numbers, or is traced.
+        TypeError: `x0` is not of real numbers, or is traced; `args` are traced by jit or vmap.
         ValueError: `x0` has no elements.
 
     Example:
-        >>> import numpy as np
+        >>> import numpy as np, fgrad
         >>> from fgrad.scipy.optimize import root
         >>> root(lambda x: (x[0] ** 2 - 2, x[0] * x[1] - 4), [1.0, 1.0]).x.round(4)
         array([1.4142, 2.8284])
+        >>> print(fgrad.grad(lambda a: root(lambda x, a: x**3 - a, 1.0, (a,)).x)(8.0).round(4))
+        0.0833
     """
     layout = _Layout("root", x0)
     vectors = layout.vectors(fun)
     derivatives = {"jac": _jacobian(vectors)} if method.lower() in _WITH_JACOBIAN else {}
-    found = scipys("optimize", "root").root(
-        vectors,
-        layout.start,
-        args,
-        method,
-        tol=tol,
-        callback=layout.callback(callback),
-        options=options,
-        **derivatives,
-    )
-    return layout.result(found)
+
+    def solve(*args: Any) -> Any:
+        return scipys("optimize", "root").root(
+            vectors,
+            layout.start,
+            args,
+            method,
+            tol=tol,
+            callback=layout.callback(callback),
+            options=options,
+            **derivatives,
+        )
+
+    return layout.result(solution("root", solve, vectors, args))
 
 
 def least_squares(
@@ -337,7 +362,8 @@ def least_squares(
         bounds: a pair (lower, upper), each a number, a tree like `x0` or a prefix of it, None where there is none; or
             `scipy.optimize.Bounds` of the flat vector.
         method: "trf", "dogbox" or "lm".
-        args, kwargs: further arguments of `fun`.
+        args, kwargs: further arguments of `fun`; without bounds and with the linear loss the solution `x` is
+            differentiable by `args`, in both modes and to any order, by the implicit function theorem.
         options: all others of SciPy's: `loss`, `f_scale`, `x_scale`, `ftol`, `max_nfev`, …. With `tr_solver="lsmr"`
             the Jacobian is never formed: SciPy gets products with it and with its transpose.
 
@@ -367,13 +393,21 @@ def least_squares(
     if "callback" in options:
         options["callback"] = layout.callback(options["callback"])
     jacobian = _operator if options.get("tr_solver") == "lsmr" else _jacobian
-    found = scipys("optimize", "least_squares").least_squares(
-        vectors,
-        layout.start,
-        jacobian(vectors),
-        method=method,
-        args=args,
-        kwargs=kwargs or {},
-        **options,
-    )
-    return layout.result(found)
+    if has_tracers(tree.leaves(args)) and (bounds is not None or options.get("loss", "linear") != "linear"):
+        raise _no_condition("least_squares", "bounds or a loss other than linear")
+
+    def solve(*args: Any) -> Any:
+        return scipys("optimize", "least_squares").least_squares(
+            vectors,
+            layout.start,
+            jacobian(vectors),
+            method=method,
+            args=args,
+            kwargs=kwargs or {},
+            **options,
+        )
+
+    def half_squares(vector: Any, *args: Any) -> Any:
+        return (vectors(vector, *args, **(kwargs or {})) ** 2).sum() / 2
+
+    return layout.result(solution("least_squares", solve, grad(half_squares), args))

@@ -256,3 +256,72 @@ def test_without_scipy(monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda name: absent(name))
     with pytest.raises(ImportError, match=r"fgrad\.scipy\.optimize\.minimize .* pip install 'fgrad\[scipy\]'"):
         minimize(rosen, start())
+
+
+# --------------------------------------------------------------------------------------- derivatives of solutions
+
+
+def _cube_root(a):
+    return root(lambda x, a: x**3 - a, 1.0, (a,), tol=1e-14).x
+
+
+def _weighted_mean(w):
+    return minimize(lambda x, w: (w * (x - np.arange(3.0)) ** 2).sum(), np.zeros(()), (w,), tol=1e-12).x
+
+
+def _fit(y):
+    """The slope of a line through the origin."""
+    return least_squares(lambda p, y: p["slope"] * np.arange(1.0, 4.0) - y, {"slope": 1.0}, args=(y,)).x["slope"]
+
+
+SOLUTIONS = {
+    "root": (_cube_root, np.cbrt, np.array(8.0)),
+    "minimum": (_weighted_mean, lambda w: (w * np.arange(3.0)).sum() / w.sum(), np.array([1.0, 2.0, 3.0])),
+    "least squares": (_fit, lambda y: (np.arange(1.0, 4.0) * y).sum() / 14, np.array([2.0, 3.9, 6.2])),
+}
+
+
+@pytest.mark.parametrize("what", SOLUTIONS)
+@pytest.mark.parametrize(
+    "made", [fgrad.jacfwd, fgrad.jacrev, fgrad.hessian, lambda f: fgrad.jacrev(fgrad.jacrev(f))], ids=repr
+)
+def test_solutions_differentiate_by_args(what, made):
+    ours, exact, at = SOLUTIONS[what]
+    np.testing.assert_allclose(ours(at), exact(at), rtol=1e-7)
+    np.testing.assert_allclose(made(ours)(at), made(exact)(at), rtol=1e-6, atol=1e-8)
+
+
+def test_a_solution_in_float32_has_derivatives_in_float32():
+    def fun(a, label):
+        found = root(lambda x, a, label: {"r": x["r"] ** 2 - a, "s": x["s"] - label}, X0, (a, label))
+        assert found.success
+        return found.x["r"]
+
+    X0 = {"r": np.ones(2, "float32"), "s": np.zeros(1)}
+    found = fgrad.jacrev(fun)(np.array([1.0, 4.0], "float32"), 3)
+    assert found.dtype == "float32"
+    np.testing.assert_allclose(found, np.diag([0.5, 0.25]), rtol=1e-6)
+
+
+def test_solutions_under_transforms_that_know_no_values_are_refused():
+    for transformed in (fgrad.jit(_cube_root), fgrad.vmap(_cube_root)):
+        with pytest.raises(TypeError, match=r"root: an argument in args is traced.*(jit, vmap)"):
+            transformed(np.array([8.0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a: minimize(lambda x, a: (x - a) ** 2, 1.0, (a,), bounds=(0, None)).x, "bounds or constraints"),
+        (lambda a: least_squares(lambda x, a: x - a, 1.0, (0, 9), args=(a,)).x, "bounds or a loss"),
+        (lambda a: least_squares(lambda x, a: x - a, 1.0, args=(a,), loss="huber").x, "bounds or a loss"),
+    ],
+)
+def test_solutions_at_bounds_are_not_differentiated(call, message):
+    with pytest.raises(TypeError, match=message):
+        fgrad.grad(call)(2.0)
+
+
+def test_an_undetermined_solution_has_no_derivative():
+    with pytest.raises(np.linalg.LinAlgError):
+        fgrad.grad(lambda a: minimize(lambda x, a: 0 * x[0] + (x[1] - a) ** 2, np.ones(2), (a,)).x[1])(2.0)

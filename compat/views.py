@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.extend import TABLE, ArrayType, linear, state, sum_to, type_of
+from fgrad.extend import TABLE, ArrayType, Tracer, linear, state, sum_to, type_of
 
 from .dtypes import category
 from .modes import mode
@@ -43,6 +43,8 @@ class View:
         version = t._counter[0]
         if version == self.seen:
             return
+        if isinstance(self.base._data, Tracer):
+            t._data = _follow(self.base._data, self.chain)
         place = place_of(self.base)
         if self.origin is not PLAIN and (place is not None or t._node is not None):
             raise _forbidden_origin(t, self, "its base or another view of its base has been modified")
@@ -83,7 +85,7 @@ def view(prim, x, params, node_name=None):
     if node_name and out._node is not None:
         out._node.__class__ = node_class(node_name)
     data = x._data
-    if data.__class__ is np.ndarray and shares(out._data, data):
+    if isinstance(data, Tracer) or data.__class__ is np.ndarray and shares(out._data, data):
         as_view(out, x, ((prim, params),))
     return out
 
@@ -384,7 +386,10 @@ def write(t, result, uniform=False):
     check_castable(new.dtype, data.dtype)
     if not uniform:
         check_overlap(t)
-    np.copyto(data, new, casting="unsafe")
+    if isinstance(data, Tracer) or isinstance(new, Tracer):
+        _write_traced(t, new)
+    else:
+        np.copyto(data, new, casting="unsafe")
     raise_version(t)
     if not mode.enabled:
         return t
@@ -395,6 +400,18 @@ def write(t, result, uniform=False):
         _saved_in_place(place, t, new)
     rebase(t, place)
     return t
+
+
+def _write_traced(t, new):
+    """Let `t` hold a traced value from now on: under a transform of the core memory is never written to."""
+    if new.dtype != t._data.dtype:
+        new = new.astype(t._data.dtype)
+    view = t._view
+    if view is not None:
+        base = view.base
+        base._data = copy_slices(base._data, new, chain=view.chain, order=tuple(range(base._data.ndim)))
+        view.seen = t._counter[0] + 1
+    t._data = new
 
 
 def _zero_slope(t, result):
@@ -439,7 +456,7 @@ def _scalar_name(d):
 def check_overlap(t):
     """Raise torch's error if elements of `t` share memory with one another."""
     data = t._data
-    if t._view is not None and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape)):
+    if t._view is not None and not isinstance(data, Tracer) and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

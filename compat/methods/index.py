@@ -7,12 +7,15 @@ import builtins
 import numpy as np
 
 from fgrad.extend import TABLE as P
+from fgrad.extend import Tracer
 
 from .. import views
 from ..tensor import Tensor, normal_dim, wrap
 from .reduce import known
 from .shape import index_view
 from .table import FUNCTIONS, composed, define, in_place, promoted, to
+
+ARRAYS = (np.ndarray, Tracer)
 
 # ------------------------------------------------------------------------------------------ what an index means
 
@@ -36,6 +39,8 @@ def _entry(i):
         data = i._data
         if data.dtype.kind not in "iub":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        if isinstance(data, Tracer) and data.concrete() is None:
+            return data
         if data.ndim == 0 and data.dtype.kind in "iu" and i._node is None:
             return int(data)
         return data.astype(bool) if data.dtype == np.uint8 else data
@@ -64,14 +69,13 @@ def _slice(i):
 
 
 def is_basic(entries):
-    return not builtins.any(isinstance(e, np.ndarray) for e in entries)
+    return not builtins.any(isinstance(e, ARRAYS) for e in entries)
 
 
 def _check(x, entries):
     """Raise torch's error if an index is too long or out of range."""
     used = builtins.sum(
-        e.ndim if isinstance(e, np.ndarray) and e.dtype == bool else e is not None and e is not Ellipsis
-        for e in entries
+        e.ndim if isinstance(e, ARRAYS) and e.dtype == bool else e is not None and e is not Ellipsis for e in entries
     )
     shape = x._data.shape
     if used > len(shape):
@@ -85,12 +89,12 @@ def _check(x, entries):
     for k, e in enumerate(entries):
         if e is Ellipsis:
             axis = len(shape) - builtins.sum(
-                r.ndim if isinstance(r, np.ndarray) and r.dtype == bool else r is not None for r in entries[k + 1 :]
+                r.ndim if isinstance(r, ARRAYS) and r.dtype == bool else r is not None for r in entries[k + 1 :]
             )
         elif e is not None:
             if isinstance(e, int) and not -shape[axis] <= e < shape[axis]:
                 raise IndexError(f"index {e} is out of bounds for dimension {axis} with size {shape[axis]}")
-            if isinstance(e, np.ndarray) and e.dtype == bool:
+            if isinstance(e, ARRAYS) and e.dtype == bool:
                 _check_mask(e, shape, axis)
                 axis += e.ndim
             else:
@@ -122,7 +126,7 @@ def _split(entries):
     """Return an index with arrays as a basic one, which comes first, and one of arrays and full slices for the rest."""
     basic, rest = [], []
     for e in entries:
-        if not isinstance(e, np.ndarray):
+        if not isinstance(e, ARRAYS):
             basic.append(e)
             rest += [] if isinstance(e, int) else [e if e is Ellipsis else builtins.slice(None)]
         else:
@@ -148,7 +152,7 @@ def getitem(self, index):
 def _as_given(entries, index):
     """Return an index with tensors of integers in place of their arrays: what is saved of them is checked."""
     given = {id(i._data): i for i in (index if isinstance(index, (tuple, list)) else (index,)) if isinstance(i, Tensor)}
-    return tuple([given.get(id(e), e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in entries])
+    return tuple([given.get(id(e), e) if isinstance(e, ARRAYS) and e.dtype != bool else e for e in entries])
 
 
 def setitem(self, index, value):
@@ -264,6 +268,13 @@ def _integer(index, what):
         raise RuntimeError(f"{what}(): Expected dtype int64 for index")
 
 
+def _check_bounds(index, x, dim):
+    """Raise torch's error for an index along `dim` that is out of range, where values are known: not under vmap."""
+    found = index if isinstance(index, np.ndarray) else index.concrete()
+    if found is not None and found.size and not 0 <= found.min() <= found.max() < x.shape[dim]:
+        raise RuntimeError(f"index {int(found.max())} is out of bounds for dimension {dim} with size {x.shape[dim]}")
+
+
 def _cut(x, index, dim):
     """Return the part of `x` that an index of its own shape (smaller off `dim`) covers."""
     return x[tuple([builtins.slice(None) if i == dim else builtins.slice(0, n) for i, n in enumerate(index.shape)])]
@@ -274,10 +285,7 @@ def gather(input, dim, index, *, sparse_grad=False):
     if input.ndim == 0:
         return input.reshape((1,))[index.reshape((-1,))].reshape(index.shape)
     dim = normal_dim(dim, input.ndim)
-    if index.size and not 0 <= index.min() <= index.max() < input.shape[dim]:
-        raise RuntimeError(
-            f"index {int(index.max())} is out of bounds for dimension {dim} with size {input.shape[dim]}"
-        )
+    _check_bounds(index, input, dim)
     return P["take_along"](_cut(input, index, dim), index, axis=dim)
 
 
@@ -295,10 +303,7 @@ def _scattered(prim, input, dim, index, src):
             prim, input.reshape((1,)), 0, index.reshape((-1,)), src.reshape((-1,)) if hasattr(src, "reshape") else src
         ).reshape(())
     dim = normal_dim(dim, input.ndim)
-    if index.size and not 0 <= index.min() <= index.max() < input.shape[dim]:
-        raise RuntimeError(
-            f"index {int(index.max())} is out of bounds for dimension {dim} with size {input.shape[dim]}"
-        )
+    _check_bounds(index, input, dim)
     if hasattr(src, "shape") and src.ndim:
         u = src[tuple([builtins.slice(0, n) for n in index.shape])].reshape((-1,))
     else:

@@ -7,6 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from fgrad.extend import TABLE as P
+from fgrad.extend import ArrayType, constant
 
 from .. import dtypes
 from ..tensor import Tensor, normal_dim
@@ -170,12 +171,12 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
 
 def all(input, dim=None, keepdim=False):
     over = axes(dim, input.ndim)
-    return keep(np.asarray(np.all(known(input), axis=over)), input, over, keepdim)
+    return keep(np.all(input, axis=over), input, over, keepdim)
 
 
 def any(input, dim=None, keepdim=False):
     over = axes(dim, input.ndim)
-    return keep(np.asarray(np.any(known(input), axis=over)), input, over, keepdim)
+    return keep(np.any(input, axis=over), input, over, keepdim)
 
 
 def count_nonzero(input, dim=None):
@@ -257,13 +258,26 @@ def chosen(x, index, axis):
 
 
 def known(x):
-    """Return the plain array behind a value: where indices are computed from values."""
+    """Return the plain array behind a value: where the shape of a result follows from values."""
     while not isinstance(x, np.ndarray):
         found = x.concrete()
         if found is None:
-            raise TypeError("the order of values that are traced without a value cannot be found")
+            raise TypeError("the shape of the result depends on values, which are not known here: not under func.vmap")
         x = found
     return x
+
+
+def _found(x, *, find, axis):
+    return np.asarray(find(x, axis), np.int64)
+
+
+positions = constant(
+    "positions",
+    _found,
+    type=lambda x, *, find, axis: ArrayType(_found(np.zeros(x.shape, x.dtype), find=find, axis=axis).shape, "int64"),
+    shift=lambda size, *, find, axis: {"axis": axis + 1},
+    doc="What a function of arrays finds along an axis of x: where the largest entry is, or which order sorts.",
+)
 
 
 def _select(x, index, dim, keepdim):
@@ -281,7 +295,8 @@ def _at(x, dim, find, keepdim):
         normal_dim(dim, 0)
         return x + np.zeros((), x.dtype) if x.dtype.kind != "b" else x | False, np.zeros((), np.int64)
     dim = normal_dim(dim, x.ndim)
-    index = np.expand_dims(np.asarray(find(known(x), dim), np.int64), dim)
+    index = positions(x, find=find, axis=dim)
+    index = index.reshape((*index.shape[:dim], 1, *index.shape[dim:]))
     return _select(x, index, dim, keepdim)
 
 
@@ -325,13 +340,12 @@ _extreme("min", amin, lambda a, b: FUNCTIONS["minimum"](a, b), _first_extreme(np
 
 def _argfind(name, find):
     def fun(input, dim=None, keepdim=False):
-        x = known(input)
-        if dim is None:
-            out = np.asarray(find(x.reshape(-1), 0), np.int64)
-            return out.reshape((1,) * x.ndim) if keepdim else out
-        dim = normal_dim(dim, x.ndim)
-        out = np.asarray(find(x, dim) if x.ndim else 0, np.int64)
-        return np.expand_dims(out, dim) if keepdim and x.ndim else out
+        if input.ndim == 0:
+            return np.zeros((), np.int64)
+        x = input.reshape((-1,)) if dim is None else input
+        axis = 0 if dim is None else normal_dim(dim, input.ndim)
+        over = range(input.ndim) if dim is None else (axis,)
+        return keep(positions(x, find=find, axis=axis), input, over, keepdim)
 
     fun.__name__ = name
     return define(name, composed(fun))
@@ -341,8 +355,17 @@ _argfind("argmax", _first_extreme(np.argmax))
 _argfind("argmin", _first_extreme(np.argmin))
 
 
-def _ordered(x, dim, descending, stable=True):
+def ascending(x, dim):
     """Return the indices that sort an array along an axis, stably; NaN counts as the largest."""
+    return _ordered(x, dim, False)
+
+
+def descending_order(x, dim):
+    """Return the indices that sort an array along an axis from the largest entry, stably."""
+    return _ordered(x, dim, True)
+
+
+def _ordered(x, dim, descending):
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
     flipped = np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
@@ -356,7 +379,7 @@ def sort(input, dim=-1, descending=False, stable=False):
     if input.ndim == 0:
         return _sort(*_at(input, dim, np.argmax, False))
     dim = normal_dim(dim, input.ndim)
-    index = np.asarray(_ordered(known(input), dim, descending), np.int64)
+    index = positions(input, find=descending_order if descending else ascending, axis=dim)
     return _sort(chosen(input, index, dim), index)
 
 
@@ -370,7 +393,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     dim = normal_dim(dim, input.ndim)
     if k > input.shape[dim]:
         raise RuntimeError("selected index k out of range")
-    index = np.asarray(np.take(_ordered(known(input), dim, largest), np.arange(k), dim), np.int64)
+    order = positions(input, find=descending_order if largest else ascending, axis=dim)
+    index = order[(slice(None),) * dim + (slice(0, k),)]
     return _topk(chosen(input, index, dim), index)
 
 
@@ -398,17 +422,19 @@ def _nan_middle(x, axis):
 
 def _shared_by_ties(x, value):
     """Return `value`, an entry of `x`, with its gradient shared evenly by all entries that equal it."""
-    plain = known(x)
-    ties = (plain == value) | (plain != plain) & (value != value)
     if x.dtype.kind not in "fc":
-        return np.asarray(value)
-    return np.asarray(value) + sum(np.where(ties, x - np.where(ties, plain, 0), 0)) / np.asarray(ties.sum(), x.dtype)
+        return value
+    plain, value = P["stop_gradient"](x), P["stop_gradient"](value)
+    ties = (plain == value) | (plain != plain) & (value != value)
+    return value + sum(np.where(ties, x - np.where(ties, plain, 0), 0)) / sum(ties).astype(x.dtype)
 
 
 def _median_of(find):
     def fun(input, dim=None, keepdim=False):
         if dim is None:
-            return _shared_by_ties(input, known(input).reshape(-1)[find(known(input).reshape(-1), 0)])
+            flat = input.reshape((-1,))
+            index = positions(flat, find=find, axis=0)
+            return _shared_by_ties(input, chosen(flat, index.reshape((1,)), 0).reshape(()))
         return _median(*_at(input, dim, find, keepdim))
 
     return fun
@@ -429,15 +455,17 @@ def mode(input, dim=-1, keepdim=False):
 def _cumulative(name, better):
     pair = result_type(name)
 
+    def find(x, dim):
+        running = better.accumulate(x, axis=dim)
+        position = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+        hit = (x == running) | (x != x) & (running != running)
+        return np.maximum.accumulate(np.where(hit, position, 0), axis=dim)
+
     def fun(input, dim):
         if input.ndim == 0:
             return pair(*_at(input, dim, np.argmax, False))
         dim = normal_dim(dim, input.ndim)
-        x = known(input)
-        running = better.accumulate(x, axis=dim)
-        position = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-        hit = (x == running) | (x != x) & (running != running)
-        index = np.maximum.accumulate(np.where(hit, position, 0), axis=dim)
+        index = positions(input, find=find, axis=dim)
         return pair(chosen(input, index, dim), index)
 
     fun.__name__ = name

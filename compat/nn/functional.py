@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+import fgrad.numpy as fnp
+
 from fgrad.extend import TABLE as P
 
 from ..methods.random import source as _source
-from ..methods.reduce import known as _known
 from ..methods.reduce import log_softmax as _log_softmax_of
 from ..methods.reduce import mean as _mean
+from ..methods.reduce import positions as _positions
 from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
@@ -254,7 +256,7 @@ def _class_loss(logp, target, weight, ignore_index, reduction):
     index = np.where(counted, target, 0)
     _check_classes(index, logp.shape[1])
     picked = P["take_along"](logp, np.expand_dims(index, 1), axis=1).reshape(target.shape)
-    weights = counted.astype(logp.dtype) if weight is None else np.where(counted, np.take(weight, index, 0), 0)
+    weights = counted.astype(logp.dtype) if weight is None else np.where(counted, fnp.take(weight, index, 0), 0)
     losses = np.where(counted, -picked, 0) * weights
     return losses if reduction == "none" else _sum(losses) / _sum(weights) if reduction == "mean" else _sum(losses)
 
@@ -310,7 +312,7 @@ def _smooth_part(logp, target, weight, ignore_index, reduction, dim):
     weights = (
         counted.astype(logp.dtype)
         if weight is None
-        else np.where(counted, np.take(weight, np.where(counted, target, 0), 0), 0)
+        else np.where(counted, fnp.take(weight, np.where(counted, target, 0), 0), 0)
     )
     return _sum(losses) / _sum(weights)
 
@@ -442,8 +444,8 @@ def _max_pool(dims):
         steps = _tuple(kernel_size if stride is None else stride, dims)
         x = _padded(input, _tuple(padding, dims), dims, -np.inf)
         windows = _windows(x, kernel, steps, _tuple(dilation, dims))
-        first = np.expand_dims(np.argmax(_known(windows), -1), -1)
-        return P["take_along"](windows, first, axis=windows.ndim - 1).reshape(windows.shape[:-1])
+        first = _positions(windows, find=np.argmax, axis=windows.ndim - 1)
+        return P["take_along"](windows, first.reshape((*first.shape, 1)), axis=windows.ndim - 1).reshape(first.shape)
 
     return composed(pool, f"MaxPool{dims}DWithIndicesBackward0")
 

@@ -11,13 +11,17 @@ from .runtime import home_of
 
 
 class Argument:
-    """An array as Triton's launcher and tuner take it."""
+    """An array as Triton's launcher and tuner take it.
+
+    Raises:
+        TypeError: the array lies in host memory, or no home knows it.
+    """
 
     def __init__(self, array):
+        self._home = _gpu_home_of(array)
         self.array = array
         self.dtype = array.dtype
         self.shape = array.shape
-        self._home = home_of(array)
 
     def data_ptr(self):
         """Return the address of the first element."""
@@ -66,11 +70,16 @@ def activate(like):
     Raises:
         TypeError: no home knows the array, or its home runs no machine code.
     """
-    home = home_of(like)
-    if not hasattr(home, "pointer"):
-        raise TypeError(f"kernel[grid] needs arrays on a GPU, got {type(like).__module__}.{type(like).__name__}")
+    home = _gpu_home_of(like)
     toolchain.set_driver(toolchain.make_driver(_Devices(home, like), _benchmark(home)))
     triton.set_allocator(lambda size, alignment, stream: _Scratch(home, home.empty(like, (size,), "uint8")))
+
+
+def _gpu_home_of(array):
+    home = home_of(array)
+    if not hasattr(home, "pointer"):
+        raise TypeError(f"kernel[grid] needs arrays on a GPU, got {type(array).__module__}.{type(array).__name__}")
+    return home
 
 
 class _Devices:

@@ -184,14 +184,14 @@ def interpret_launch(launch):
 
 
 def arrays_of(args):
-    """Return the arrays among arguments, those inside tuples and tensor descriptors included."""
+    """Return the arrays among arguments, those in tuples and tensor descriptors too; numbers are for `bind` to judge."""
     found = []
     for value in args:
         if isinstance(value, tuple):
             found += arrays_of(value)
         elif is_descriptor(value):
             found.append(array_of(value.base))
-        elif value is not None and not isinstance(value, (bool, int, float, str)):
+        elif value is not None and not isinstance(value, (bool, int, float, str, np.generic)):
             found.append(array_of(value))
     return found
 

@@ -7,7 +7,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from fgrad.triton_kernels import cross_entropy
+from fgrad.triton_kernels import cross_entropy, native
 from fgrad.triton_kernels.driver import CudaError, Driver
 from fgrad.triton_kernels.runtime import empty, launch, launching, strides, zeros
 from fgrad.triton_kernels.tiling import fill_kernel
@@ -113,9 +113,33 @@ def test_22_arrays_of_several_devices_or_homes_are_refused(record):
     assert record.launches == 0
 
 
-def test_arrays_of_other_libraries_are_refused():
+def test_what_is_no_array_is_refused():
     with pytest.raises(TypeError, match=r"NumPy and CuPy arrays, got builtins\.object"):
         launch(fill_kernel, 1, object(), 1, 1.0, BLOCK=1)
+
+
+@pytest.mark.parametrize(
+    ("out", "size", "said"),
+    [
+        (np.zeros(4, complex), 4, "argument 'out': a kernel has no type for arrays of complex128"),
+        (np.zeros(4, "U3"), 4, "argument 'out': a kernel has no type for arrays of <U3"),
+        (np.zeros(4, ">f4"), 4, "argument 'out': got byte-swapped '>f4'"),
+        (np.zeros(4, "f4"), np.int64(4), r"argument 'size': got a NumPy scalar \(int64\).*call \.item\(\)"),
+        (np.zeros(4, "f4"), 2**64, "argument 'size': 18446744073709551616 does not fit in 64 bits"),
+        (np.zeros(4, "f4"), "4", "argument 'size': got str, expected an array, a Python number or None"),
+    ],
+)
+@pytest.mark.parametrize("place", ["host", "device"])
+def test_22_arguments_of_wrong_types_are_named(place, out, size, said, record):
+    with pytest.raises(TypeError, match=said):
+        launch(fill_kernel, 1, out if place == "host" else standin.DeviceArray(out), size, 1.0, BLOCK=4)
+    assert record.launches == 0
+
+
+def test_22_host_arrays_are_no_arguments_of_a_gpu_launch(record):
+    for take in (native.Argument, native.activate):
+        with pytest.raises(TypeError, match=r"kernel\[grid\] needs arrays on a GPU, got numpy\.ndarray"):
+            take(np.zeros(3))
 
 
 def test_a_failing_driver_raises_with_its_text(driver, record):

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import threading
 
 import numpy as np
 import triton
@@ -37,6 +38,34 @@ def described(source, out, BLOCK: tl.constexpr):
     tl.store(out + at, source.load([0, 0]))
 
 
+@triton.jit
+def described_on_device(x, out, rows, columns, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [BLOCK, BLOCK])
+    at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(out + at, source.load([0, 0]))
+
+
+def in_a_thread(square, out):
+    """Launch a kernel that needs scratch memory in a thread: the allocator is a thread's own."""
+    outcomes = []
+
+    def launch(prepared):
+        try:
+            if prepared:
+                activate(square)
+            described_on_device[(1,)](Argument(square), Argument(out), 16, 16, BLOCK=16)
+            outcomes.append("launched")
+        except RuntimeError as error:
+            outcomes.append(str(error))
+
+    for prepared in (True, False):
+        thread = threading.Thread(target=launch, args=(prepared,))
+        thread.start()
+        thread.join()
+    assert outcomes[0] == "launched", outcomes
+    assert "allocator" in outcomes[1], outcomes
+
+
 def main():
     driver = Driver(os.environ["STANDIN"])
     record = standin.Record.in_dll(driver.library, "record")
@@ -66,6 +95,7 @@ def main():
     square = home.from_numpy(np.zeros((16, 16), np.float32))
     described[(1,)](TensorDescriptor(Argument(square), [16, 16], [16, 1], [16, 16]), Argument(out), BLOCK=16)
     assert record.launches == before + 2
+    in_a_thread(square, out)
     assert "torch" not in sys.modules
     print("native launches arrive")
 

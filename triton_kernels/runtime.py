@@ -184,7 +184,7 @@ def interpret_launch(launch):
 
 
 def arrays_of(args):
-    """Return the arrays among arguments, those in tuples and tensor descriptors too; numbers are for `bind` to judge."""
+    """Return the arrays among arguments, those in tuples and descriptors too; of numbers `bind` judges."""
     found = []
     for value in args:
         if isinstance(value, tuple):

@@ -9,7 +9,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from fgrad.triton_kernels import compile_call, compile_kernel, store
+from fgrad.triton_kernels import compile_call, compile_kernel, store, toolchain
 from fgrad.triton_kernels.compile import HIDDEN_ARGUMENTS, LIMITS, AbiError, Report, _check_abi
 from fgrad.triton_kernels.runtime import launch
 
@@ -63,7 +63,10 @@ def test_spills_show():
     assert reports[131072].local_accesses > 0
 
 
-@pytest.mark.parametrize(("target", "name"), [("sm_80", "HMMA"), ("sm_90", "HGMMA"), ("gfx942", "v_mfma")])
+TENSOR_CORES = {"sm_80": "HMMA", "sm_90": "HGMMA", "sm_100": "UTCHMMA", "gfx942": "v_mfma", "gfx950": "v_mfma"}
+
+
+@pytest.mark.parametrize(("target", "name"), TENSOR_CORES.items())
 def test_tensor_cores_show(target, name):
     signature = {"x": "*bf16", "y": "*bf16", "out": "*fp32"}
     report = compile_kernel(product, signature, {"SIZE": 64, "PRECISION": "ieee"}, [target])[target]
@@ -85,6 +88,26 @@ def test_a_kernel_that_compiles_and_cannot_launch_has_problems():
     signature = {"x": "*fp32", "out": "*fp32", "n": "i32"}
     report = compile_kernel(copy, signature, {"BLOCK": 1024}, ["sm_90"], num_warps=64)["sm_90"]
     assert report.problems == ("2048 threads, the limit is 1024",)
+
+
+@pytest.mark.parametrize("target", LIMITS)
+def test_every_figure_is_there_for_every_target(target):
+    signature = {"x": "*bf16", "y": "*bf16", "out": "*fp32"}
+    report = compile_kernel(product, signature, {"SIZE": 128, "PRECISION": "ieee"}, [target])[target]
+    assert report.registers > 16
+    assert 16 << 10 <= report.shared_bytes <= LIMITS[target].shared_bytes
+    assert report.load_bits >= 64
+    assert report.tensor_cores
+    assert 0 < report.occupancy < 1
+    assert report.parameters == 3 + HIDDEN_ARGUMENTS
+
+
+def test_figures_are_read_once_and_kept_between_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("FGRAD_CACHE_DIR", str(tmp_path))
+    signature = {"x": "*fp32", "out": "*fp32", "n": "i32"}
+    first = compile_kernel(copy, signature, {"BLOCK": 512}, ["sm_90"])
+    monkeypatch.setattr(toolchain, "disassemble", None)
+    assert compile_kernel(copy, signature, {"BLOCK": 512}, ["sm_90"]) == first
 
 
 def test_a_changed_calling_convention_raises():

@@ -361,6 +361,49 @@ def fori_loop(m):
 
 
 @program
+def custom_linear_solve(m):
+    dense = lambda f, b: m.numpy.linalg.solve(m.jacobian(f)(b), b)  # noqa: E731
+    a = Y.T @ Y + np.diag(X)
+    general = lambda a, b: m.lax.custom_linear_solve(lambda x: a @ x, b, dense, dense)  # noqa: E731
+    with_aux = lambda f, b: (dense(f, b), {"b": b})  # noqa: E731
+    symmetric = lambda b: m.lax.custom_linear_solve(lambda x: (a + a.T) @ x, b, with_aux, symmetric=True, has_aux=True)  # noqa: E731
+    return (
+        everywhere(m, lambda b: general(a, b), X),
+        m.jacrev(lambda a: general(a, X))(a),
+        m.jacfwd(m.jacrev(lambda a: general(a, X)[0]))(a),
+        m.vmap(m.jacrev(general), (None, 0))(a, Y),
+        symmetric(X),
+        m.jacrev(lambda b: symmetric(b)[0])(X),
+    )
+
+
+@program
+def custom_root(m):
+    def halve(f, x):
+        for _ in range(50):
+            x = x - f(x) / (3 * x**2)
+        return x
+
+    cube_root = lambda a: m.lax.custom_root(lambda x: x**3 - a, 1.0, halve, lambda g, y: y / g(1.0))  # noqa: E731
+    pair = lambda a: m.lax.custom_root(  # noqa: E731
+        lambda x: {"p": x["p"] - a, "q": x["q"] * 2 - a**2},
+        {"p": 0.0, "q": 0.0},
+        lambda f, x: ({"p": x["p"] - f(x)["p"], "q": x["q"] - f(x)["q"] / 2}, a),
+        lambda g, y: {"p": y["p"], "q": y["q"] / 2},
+        has_aux=True,
+    )
+    return (
+        cube_root(8.0),
+        m.grad(cube_root)(8.0),
+        m.grad(m.grad(cube_root))(8.0),
+        m.jvp(cube_root, (8.0,), (2.0,)),
+        m.jit(m.vmap(m.grad(cube_root)))(np.array([1.0, 8.0, 2.0])),
+        pair(3.0),
+        m.grad(lambda a: pair(a)[0]["q"])(3.0),
+    )
+
+
+@program
 def map_(m):
     f = lambda x: m.lax.map(lambda v: m.numpy.sin(v) * x[0], x)  # noqa: E731
     return everywhere(m, f, X), m.lax.map(lambda p: p["a"] * p["b"], {"a": X, "b": X}, batch_size=2)

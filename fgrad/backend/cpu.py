@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import linecache
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from fgrad.backend import emit
+from fgrad.backend.donation import overwritten
 from fgrad.backend.loops import compile_scan
 from fgrad.backend.memory import Arena, Block
 from fgrad.backend.regions import Region, find_region, run_tiles, tile_rows
@@ -48,9 +50,18 @@ class Place:
 
 
 class Generator:
-    """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods."""
+    """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods.
 
-    def __init__(self, program: Program, modes: Sequence[str] | None = None, owned: int = 0):
+    `over` says which outputs are written over inputs: id of the output's variable -> number of the input.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        modes: Sequence[str] | None = None,
+        owned: int = 0,
+        over: Mapping[int, int] = MappingProxyType({}),
+    ):
         self.program = program
         self.modes = modes
         self.arena = Arena()
@@ -61,8 +72,8 @@ class Generator:
         self.live: list[Block] = []
         self.step = 0
         self.last = _last_uses(program)
-        self.returned = {id(a) for a in program.outputs} if modes is None else set()
-        self.targets: dict[int, str] = {}
+        self.returned = {id(a) for a in program.outputs} - {*over} if modes is None else set()
+        self.targets: dict[int, str] = {v: f"x{k}" for v, k in over.items()}
         for k, (a, mode) in enumerate(zip(program.outputs, modes or [], strict=False)):
             if mode == "write":
                 self.targets.setdefault(id(a), f"o{k}")
@@ -111,7 +122,7 @@ class Generator:
         """Return a place in the arena for a value: a block of `reuse` that dies now and fits, or another."""
         kind = v.type
         if id(v) in self.targets:
-            self.places[id(v)] = Place(self.targets[id(v)])
+            self.places[id(v)] = Place(self.targets[id(v)], fresh=True)
             return self.places[id(v)]
         for a in reuse:
             place = self.place(a)
@@ -247,12 +258,21 @@ class Compiled:
     """A Program as a function of plain arrays: `compute(*args)` returns its outputs, each a fresh array.
 
     An arena belongs to one running call: calls from several threads, or re-entrant ones, take arenas of their own from
-    a pool. The last `owned` arguments are arrays that nobody else uses: they may be returned as they are.
+    a pool. The last `owned` arguments are arrays that nobody else uses: they may be returned as they are. Results may
+    be written over the arguments whose numbers are `donated`; `over` says which are.
     """
 
-    def __init__(self, program: Program, fast_math: bool = False, modes: Sequence[str] | None = None, owned: int = 0):
+    def __init__(
+        self,
+        program: Program,
+        fast_math: bool = False,
+        modes: Sequence[str] | None = None,
+        owned: int = 0,
+        donated: Sequence[int] = (),
+    ):
         self.program = prepare(program, fast_math) if modes is None else program
         self.owned = owned
+        self.over = overwritten(self.program, donated)
         self.label = program.label
         self.out_types = program.out_types
         self.modes = modes
@@ -283,17 +303,33 @@ class Compiled:
             early = before.compute(*args)
             known = [*args, *early, *constants]
             with one_thread:
-                results = run_tiles(region, lambda n: kernel(n).compute, [known[k] for k in picks])
+                results = run_tiles(
+                    region,
+                    lambda n: kernel(n).compute,
+                    [known[k] for k in picks],
+                    {place: args[k] for place, k in given.items()},
+                )
             return after.compute(*args, *early, *results)
 
         self.compute = compute
+        given = self._targets_of(region)
         first = kernel(tile_rows(region))
         parts = (before.source, f"# {region.rows} rows in tiles\n{first.source}", after.source)
         self.source = "\n".join([text for text in parts if len(text.splitlines()) > 4])
         self.layout = first.layout
 
+    def _targets_of(self, region: Region) -> dict[int, int]:
+        """Return which of a region's results are written over arguments: place among the results -> argument."""
+        inputs = self.program.inputs
+        busy = {id(v) for v in region.whole} | {id(a) for eq in region.after.equations for a in eq.inputs}
+        return {
+            place: self.over[id(v)]
+            for place, (v, mode) in enumerate(zip(region.results, region.modes, strict=True))
+            if mode == "write" and id(v) in self.over and id(inputs[self.over[id(v)]]) not in busy
+        }
+
     def _arrays(self) -> None:
-        generator = Generator(self.program, self.modes, self.owned)
+        generator = Generator(self.program, self.modes, self.owned, self.over)
         generator.run()
         self.layout = generator.arena.finish()
         constants, lines = generator.constants, generator.lines

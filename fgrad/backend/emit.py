@@ -70,13 +70,18 @@ def _number(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     return _typed_number(type(value), repr(value), np.dtype(dtype))
 
 
+def ufunc_of(eq: Equation) -> Any:
+    """Return the ufunc that an equation is one call of, None if it is more than that."""
+    ufunc = _UFUNCS.get(eq.prim.name) or eq.prim.impl
+    plain = isinstance(ufunc, np.ufunc) and not eq.params and ufunc.nout == 1 and ufunc not in _MIXED
+    return ufunc if plain else None
+
+
 def elementwise(g: Any, eq: Equation) -> bool:
     """Emit a ufunc call into the arena, in place where an operand's block dies here."""
-    ufunc = _UFUNCS.get(eq.prim.name) or eq.prim.impl
-    if not isinstance(ufunc, np.ufunc) or eq.params or ufunc.nout != 1 or ufunc in _MIXED:
-        return False
+    ufunc = ufunc_of(eq)
     v = eq.outputs[0]
-    if v.type.weak:
+    if ufunc is None or v.type.weak:
         return False
     ufunc, inputs = _cheaper(ufunc, eq)
     operands = [_full_bound(g, a, eq) or operand(g, a, eq) for a in inputs]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -311,11 +312,13 @@ _START = {"add": 0, "max": -np.inf, "min": np.inf}
 _JOIN = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
-def start_values(region: Region) -> list[np.ndarray[Any, Any]]:
-    """Return arrays that tiles write into, or accumulate in."""
+def start_values(region: Region, given: Mapping[int, Any] = MappingProxyType({})) -> list[np.ndarray[Any, Any]]:
+    """Return arrays that tiles write into, or accumulate in; those in `given` are there by their place."""
     out = []
-    for v, mode in zip(region.results, region.modes, strict=True):
-        if mode == "write":
+    for k, (v, mode) in enumerate(zip(region.results, region.modes, strict=True)):
+        if k in given:
+            out.append(given[k])
+        elif mode == "write":
             out.append(np.empty(v.type.shape, v.type.dtype))
         else:
             out.append(np.full(v.type.shape, _START[mode], v.type.dtype))
@@ -337,18 +340,24 @@ def tile_rows(region: Region) -> int:
     return end - start
 
 
-def run_tiles(region: Region, kernel: Callable[[int], Any], operands: Sequence[Any]) -> list[Any]:
+def run_tiles(
+    region: Region,
+    kernel: Callable[[int], Any],
+    operands: Sequence[Any],
+    given: Mapping[int, Any] = MappingProxyType({}),
+) -> list[Any]:
     """Run the region's kernel over all tiles and return its results.
 
     Args:
         region: what runs.
         kernel: number of rows -> function of (tiles, whole operands, targets).
         operands: values of `sliced`, then of `whole`.
+        given: arrays for results, by their place.
     """
     bounds = tile_bounds(region.rows, region.width)
     count = len(region.sliced)
     tiles, whole = operands[:count], operands[count:]
-    results = start_values(region)
+    results = start_values(region, given)
     workers = min(_cores(), len(bounds))
     if workers < 2:
         _run_range(region, kernel, bounds, tiles, whole, results)

@@ -59,24 +59,45 @@ class _Entry:
     """One signature of a jitted function: what runs, and how the results are put together.
 
     `closed` has its constants inside, for compiling; `program` takes them (`consts`) as operands, for other transforms.
+    `donated` are the numbers of the leaves that results may be written over.
     """
 
-    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "fast_math")
+    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "overwriting", "fast_math", "donated")
 
-    def __init__(self, closed: Program, out_tree: Any, fast_math: bool):
+    def __init__(self, closed: Program, out_tree: Any, fast_math: bool, donated: Sequence[int] = ()):
         self.fast_math = fast_math
+        self.donated = donated
         self.closed = closed
         self.program, self.consts = closed.lifted()
         self.out_tree = out_tree
         self.compiled: Compiled | None = None
+        self.overwriting: Compiled | None = None
+
+    def compiled_for(self, leaves: Sequence[Any]) -> Compiled:
+        """Return the code that computes on plain values, generated when first asked for."""
+        if self.donated:
+            from fgrad.backend.donation import may_overwrite
+
+            if may_overwrite(leaves, self.donated):
+                if self.overwriting is None:
+                    self.overwriting = self._generate(self.donated)
+                return self.overwriting
+        if self.compiled is None:
+            self.compiled = self._generate()
+        return self.compiled
+
+    def _generate(self, donated: Sequence[int] = ()) -> Compiled:
+        from fgrad.backend.cpu import Compiled
+
+        compiled = Compiled(self.closed, self.fast_math, donated=donated)
+        useless = [str(self.closed.in_types[k]) for k in donated if k not in compiled.over.values()]
+        if useless:
+            warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}", stacklevel=6)
+        return compiled
 
     def run(self, leaves: Sequence[Any]) -> Any:
-        """Compute on plain values; the first call generates the code."""
-        if self.compiled is None:
-            from fgrad.backend.cpu import Compiled
-
-            self.compiled = Compiled(self.closed, self.fast_math)
-        return tree.unflatten(self.out_tree, self.compiled.compute(*leaves))
+        """Compute on plain values."""
+        return tree.unflatten(self.out_tree, self.compiled_for(leaves).compute(*leaves))
 
 
 class JittedFunction:
@@ -95,8 +116,11 @@ class JittedFunction:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._label = function_label("jit", fun)
-        self._static_numbers, self._static_names = _statics(fun, static_argnums, static_argnames)
-        self._donates = donate_argnums is not None or donate_argnames is not None
+        self._static_numbers, self._static_names = _chosen(fun, "static", static_argnums, static_argnames)
+        self._donated_numbers, self._donated_names = _chosen(fun, "donate", donate_argnums, donate_argnames)
+        both = self._static_names & self._donated_names or {*self._static_numbers} & {*self._donated_numbers}
+        if both:
+            raise ValueError(f"{self._label}: {sorted(both)} cannot be both static and donated")
         self._cache: OrderedDict[Any, _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._hits = self._misses = 0
@@ -114,14 +138,12 @@ class JittedFunction:
         """Call by way of the cache: what the guard does not recognise."""
         if not jit_enabled():
             return self._fun(*args, **kwargs)
-        if self._donates:
-            warnings.warn(f"{self._label}: donated arguments are not reused on a CPU", stacklevel=3)
         leaves, key, static = self._signature(args, kwargs)
         entry = self._entry(key, static)
         if _switch.interpreting or has_tracers(entry.consts) or has_tracers(leaves):
             return tree.unflatten(entry.out_tree, call(*entry.consts, *leaves, program=entry.program))
         out = entry.run(leaves)
-        if not (kwargs or self._static_numbers or self._donates):
+        if not (kwargs or self._static_numbers or entry.donated):
             self._guard = make_guard(self, key[0], leaves, entry)
         return out
 
@@ -160,13 +182,26 @@ class JittedFunction:
         if last is not None:
             self._log_retrace(last, key)
         traced = self._trace(key[0], key[1], static)
-        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math)
+        donated = self._donated_leaves(key[0], static)
+        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math, donated)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with self._lock:
                 self._cache[key] = entry
                 if len(self._cache) > CACHE_SIZE:
                     self._cache.popitem(last=False)
         return entry
+
+    def _donated_leaves(self, treedef: Any, static: Any) -> list[int]:
+        """Return the numbers of the leaves that belong to donated arguments."""
+        if not (self._donated_numbers or self._donated_names):
+            return []
+        count, fixed, _ = static
+        marks = tree.unflatten(treedef, range(treedef.num_leaves))
+        places = [i for i in range(count) if i not in dict(fixed)]
+        chosen = {n % count if n < 0 else n for n in self._donated_numbers}
+        given = [x for i, x in zip(places, marks[0], strict=True) if i in chosen]
+        named = [x for name, x in marks[1].items() if name in self._donated_names]
+        return sorted(tree.leaves((given, named)))
 
     def _log_retrace(self, old: Any, new: Any) -> None:
         import logging  # takes as long to import as all of fgrad.transforms
@@ -271,8 +306,10 @@ class interpret_jit(disable_jit):
         self._state = False, True
 
 
-def _statics(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Return static positions and names, each completed from the other through the signature."""
+def _chosen(fun: Any, what: str, numbers: Any, names: Any) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Return the positions and names of chosen arguments, each completed from the other through the signature."""
+    if numbers is None and names is None:
+        return (), frozenset()
     positions = (numbers,) if isinstance(numbers, int) else tuple(numbers or ())
     words = {names} if isinstance(names, str) else set(names or ())
     try:
@@ -285,12 +322,12 @@ def _statics(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], froze
     for n in positions:
         if not variadic and not -len(places) <= n < len(places):
             raise ValueError(
-                f"jit: static_argnums has {n}, but {fun.__name__} takes {len(places)} positional arguments"
+                f"jit: {what}_argnums has {n}, but {fun.__name__} takes {len(places)} positional arguments"
             )
     for word in words:
         if not open_names and word not in {p.name for p in parameters}:
             raise ValueError(
-                f"jit: static_argnames has '{word}', which is no argument of {getattr(fun, '__name__', fun)}"
+                f"jit: {what}_argnames has '{word}', which is no argument of {getattr(fun, '__name__', fun)}"
             )
     filled = [n % len(places) if n < 0 and not variadic else n for n in positions]
     inferred_names = {places[n] for n in filled if 0 <= n < len(places)}
@@ -330,7 +367,9 @@ def jit(
         fun: a function of arrays or pytrees; without it, `jit(static_argnums=…)` is a decorator.
         static_argnums, static_argnames: arguments that are not traced but part of the signature, by position (may be
             negative) or name; each is inferred from the other. They must be hashable.
-        donate_argnums, donate_argnames: accepted; memory is not reused on a CPU, which a warning says.
+        donate_argnums, donate_argnames: arguments, by position or name, that the caller gives away: their arrays may be
+            written over with results of the same shape and dtype, which spares fresh memory. What they hold after the
+            call is undefined. A warning says which could not be used.
         keep_unused, inline: accepted for JAX's signature; they change nothing.
         fast_math: also use identities that fail for nan, inf or -0.0, such as `x * 0 = 0` and `x + 0 = x`.
 

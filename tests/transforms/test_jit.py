@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import fgrad
+import fgrad.numpy as fnp
 from fgrad.errors import TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError
 
 X = np.array([1.0, 2.0, 3.0])
+RNG = np.random.default_rng(0)
 
 
 def test_python_runs_once_per_signature():
@@ -122,9 +124,64 @@ def test_closing_over_an_outer_transform():
     np.testing.assert_array_equal(fgrad.jit(lambda x: inner(x) + inner(x))(X), 4 * X)
 
 
-def test_donation_warns():
-    with pytest.warns(UserWarning, match="not reused"):
-        fgrad.jit(lambda x: x, donate_argnums=0)(X)
+def update(params, grads, rate):
+    return {k: p - rate * grads[k] for k, p in params.items()}
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (600, 400)])  # straight-line code, and tiles
+def test_donated_arguments_are_written_over(shape):
+    params = {k: np.full(shape, v) for k, v in (("a", 1.0), ("b", 2.0))}
+    grads = {k: np.full(shape, v) for k, v in (("a", 0.5), ("b", -0.5))}
+    before = {k: g.copy() for k, g in grads.items()}
+    step = fgrad.jit(update, donate_argnums=0)
+    for k in range(3):
+        new = step(params, grads, 1.0)
+        assert all(new[name] is params[name] for name in params)
+        np.testing.assert_array_equal(new["a"], np.full(shape, 0.5 - 0.5 * k))
+        np.testing.assert_array_equal(new["b"], np.full(shape, 2.5 + 0.5 * k))
+    for name, g in grads.items():
+        np.testing.assert_array_equal(g, before[name])
+    assert step.cache_info() == (2, 1, 1024, 1)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: (x + y, x * 2),  # read again after the result is there
+        lambda x, y: (x + y, x),  # returned
+        lambda x, y: (x.T.T + y, x + 1),  # seen through a view
+        lambda x, y: (fnp.cumsum(x + y, 0), x[::-1] + y),
+    ],
+)
+@pytest.mark.parametrize("shape", [(4, 3), (600, 400)])
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+def test_donation_never_changes_a_result(f, shape):
+    x, y = RNG.normal(size=shape), RNG.normal(size=shape)
+    want = f(x.copy(), y)
+    for got, expected in zip(fgrad.jit(f, donate_argnums=0)(x, y), want, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_what_may_not_be_written_to_is_left_alone():
+    step = fgrad.jit(lambda x, y: x + y, donate_argnames="x")
+    x = np.ones(3)
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    for given, other in ((frozen, x), (x, x), (x[::-1], np.ones(3)), (x[:], x[1:2])):
+        held = given.copy()
+        np.testing.assert_array_equal(step(given, other), held + other)
+        np.testing.assert_array_equal(given, held)
+    assert step(x=x, y=np.ones(3)) is x
+    np.testing.assert_array_equal(fgrad.grad(lambda z: step(z, z).sum())(np.ones(2)), [2.0, 2.0])
+
+
+def test_useless_and_contradictory_donations_are_told():
+    with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float64\[2\]"):
+        fgrad.jit(lambda x: x.sum(), donate_argnums=0)(np.ones(2))
+    with pytest.raises(ValueError, match="both static and donated"):
+        fgrad.jit(lambda x: x, static_argnums=0, donate_argnums=0)
+    with pytest.raises(ValueError, match="donate_argnums has 1, but"):
+        fgrad.jit(lambda x: x, donate_argnums=1)
 
 
 def test_disable_jit_is_local_to_the_thread():

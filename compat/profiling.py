@@ -17,7 +17,7 @@ from fgrad.extend import TABLE, profiler, state
 from .engine import Pass
 from .function import Function
 from .methods import index
-from .tape import Output, node_name
+from .tape import FREED, Output, node_name
 from .tensor import LEAF, Tensor
 
 here, now, next_serial, span = profiler.here, profiler.now, profiler.next_serial, profiler.span
@@ -112,6 +112,8 @@ def observed(fun, name):
         out = None
         if hidden:
             state.interpreter = None
+        if place.marks is not None:
+            place.marks.begin(name, serial, None, [_kind(a) for a in args])
         start = now()
         try:
             out = fun(*args, **kwargs)
@@ -120,13 +122,15 @@ def observed(fun, name):
             if hidden:
                 state.interpreter = observer
             place.depth = depth - 1
+            link = _link(out, before)
+            if place.marks is not None:
+                place.marks.end(serial, link)
             facts = _facts(args, kwargs, out, prim) if place.shapes else None
-            record = serial, start, end, depth, name, "op", facts, _link(out, before), stack_if(place.stacks)
+            record = serial, start, end, depth, name, "op", facts, link, stack_if(place.stacks)
             for o in place.observers:
                 o.append(record)
-        if hidden:
-            for ledger in place.ledgers:
-                ledger.enter(out._data, serial)
+        if place.ledgers:
+            _keep_books(place.ledgers, serial, args, out, before)
         return out
 
     return call
@@ -153,6 +157,18 @@ def _link(out, before):
     if node is None or node is LEAF or node is before or isinstance(node, Tensor):
         return None
     return "tape", node.node_and_index()[0]._seq
+
+
+def _keep_books(ledgers, serial, args, out, before):
+    """Write down what a function allocated, and what the node that it recorded keeps of it."""
+    made = [o for o in (out if out.__class__ is tuple else (out,)) if isinstance(o, Tensor)]
+    given = [a._data for a in args if isinstance(a, Tensor)]
+    saved = ()
+    if made and _link(made[0], before) is not None:
+        saved = made[0]._node.node_and_index()[0]._saved or ()
+    for ledger in ledgers:
+        ledger.enter(tuple([o._data for o in made]), serial, given)
+        ledger.save(saved, serial)
 
 
 def _facts(args, kwargs, out, prim):
@@ -216,8 +232,12 @@ def _observed_work(original):
         plan = place._plan
         if plan is not None and plan.__class__ is not SeenPlan:
             place._plan = SeenPlan(plan, "")
+        saved = place._saved if plan is not None else None
         with span(place.name(), "backward", link=("tape", place._seq)) as event:
             original(self, place, g)
+            if saved and place._saved is FREED:
+                for ledger in here.place.ledgers:
+                    ledger.release(saved)
             if here.place.shapes:
                 event.facts = [_gradient_kind(h) for h in (g if g.__class__ is list else [g])], [], 0, 0
 
@@ -234,7 +254,9 @@ def _observed_finish(original):
             original(self, leaf, g)
             return
         facts = ([_gradient_kind(g)], [], 0, 0) if here.place.shapes else None
-        with span("torch::autograd::AccumulateGrad", "backward", facts):
+        with span("torch::autograd::AccumulateGrad", "backward", facts) as event:
             original(self, leaf, g)
+            for ledger in here.place.ledgers:
+                ledger.enter(leaf.extras.grad._data, event.serial)
 
     return finish

@@ -4,12 +4,18 @@
 described in `fgrad.profiler.events`). Nothing of it is loaded, and nothing tested for, until a profile is entered.
 """
 
-from fgrad.profiler.events import EventList, FunctionEvent, Interval, MemoryEvent
+from fgrad.profiler.averages import FunctionEventAvg
+from fgrad.profiler.ceiling import Ceiling, measured_ceiling
+from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
 from fgrad.profiler.functional import Watched, seen_pull
+from fgrad.profiler.nvtx import emit_nvtx, load_nvprof
 from fgrad.profiler.record import Observer, here, next_serial, not_a_view, now, span, stack_if
+from fgrad.profiler.schedule import ProfilerAction, schedule
 from fgrad.profiler.session import profile, record_function
+from fgrad.profiler.times import Interval
 
 __all__ = [
-    "EventList", "FunctionEvent", "Interval", "MemoryEvent", "Observer", "Watched", "here", "next_serial", "not_a_view",
-    "now", "profile", "record_function", "seen_pull", "span", "stack_if",
+    "Ceiling", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "MemoryEvent", "Observer",
+    "ProfilerAction", "Watched", "emit_nvtx", "here", "load_nvprof", "measured_ceiling", "next_serial", "not_a_view",
+    "now", "profile", "record_function", "schedule", "seen_pull", "span", "stack_if",
 ]  # fmt: skip

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import bisect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fgrad.backend.lowered import flops_of
 from fgrad.core import PYTHON_SCALARS, ArrayType, Primitive
-from fgrad.profiler.events import EventList, FunctionEvent
-from fgrad.profiler.record import Observer
+from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
+from fgrad.profiler.memory import Entry, Ledger
+from fgrad.profiler.record import Observer, now
 
 Naming = Callable[[Primitive], str]
 
 
-def build(observers: Sequence[Observer], naming: Naming, flops: bool = True) -> EventList:
+def build(observers: Sequence[Observer], naming: Naming, flops: bool = True, ledger: Ledger | None = None) -> EventList:
     """Return the events in the logs of `observers`; `naming` gives the name of a primitive's event."""
     events: list[FunctionEvent] = []
     links: dict[int, Any] = {}
+    places: dict[int, FunctionEvent] = {}
     for observer in observers:
-        records = sorted(observer.records)  # by serial: a parent comes before its children
+        records = sorted(observer.records.copy())  # by serial: a parent comes before its children
         made = [_event(record, observer.place.thread, naming, flops) for record in records]
-        _nest(made, [record[3] for record in records])
+        nest(made, [record[3] for record in records])
         links.update((record[0], record[7]) for record in records if record[7] is not None)
-        events += _merged(made)
+        events += _merged(made, places)
     events.sort(key=lambda e: e.id)
     _tie(events, links)
-    spans = [(o.place.thread, o.place.name, o.opened, o.closed or o.opened) for o in observers]
-    return EventList(events, spans, truncated=any(o.truncated for o in observers))
+    sum_up(events)
+    spans = [(o.place.thread, o.place.name, o.opened, o.closed or now()) for o in observers]
+    memory = _memory(events, places, ledger.entries) if ledger is not None else []
+    return EventList(events, spans, memory, any(o.truncated for o in observers))
 
 
 def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) -> FunctionEvent:
@@ -50,9 +55,9 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
 
 def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
     inputs, outputs, work, moves = facts
-    event.input_shapes = [_shape(kind) for kind in inputs]
+    event.input_shapes = [shape_of(kind) for kind in inputs]
     event.input_dtypes = [_dtype_name(kind) for kind in inputs]
-    event.output_shapes = [_shape(kind) for kind in outputs]
+    event.output_shapes = [shape_of(kind) for kind in outputs]
     types_in, types_out = _types(inputs), _types(outputs)
     if moves.__class__ is int:
         event.bytes = moves
@@ -63,9 +68,10 @@ def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
         event.flops = work if work.__class__ is int else flops_of(prim, params, types_in, types_out)
 
 
-def _shape(kind: Any) -> list[Any]:
+def shape_of(kind: Any) -> list[Any]:
+    """Return the shape in a record's description of a value; those of a list are nested, others have none."""
     if kind.__class__ is list:
-        return [_shape(item) for item in kind]
+        return [shape_of(item) for item in kind]
     return list(kind[0]) if kind.__class__ is tuple else []
 
 
@@ -87,10 +93,13 @@ def _types(kinds: Sequence[Any]) -> list[ArrayType]:
     return found
 
 
-def _nest(events: Sequence[FunctionEvent], depths: Sequence[int]) -> None:
-    """Put the events of one thread, in order of start, into those that enclose them."""
+def nest(events: Sequence[FunctionEvent], depths: Sequence[int] | None = None) -> None:
+    """Put the events of one thread, in order of start, into those that enclose them.
+
+    `depths` tell events apart that begin or end in the same nanosecond.
+    """
     open_events: list[tuple[FunctionEvent, int]] = []
-    for event, depth in zip(events, depths, strict=True):
+    for event, depth in zip(events, depths or range(len(events)), strict=True):
         while open_events and (open_events[-1][1] >= depth or open_events[-1][0].end_ns < event.end_ns):
             open_events.pop()
         if open_events:
@@ -98,19 +107,22 @@ def _nest(events: Sequence[FunctionEvent], depths: Sequence[int]) -> None:
         open_events.append((event, depth))
 
 
-def _merged(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+def _merged(events: Sequence[FunctionEvent], places: dict[int, FunctionEvent]) -> list[FunctionEvent]:
     """Return the events with those left out that repeat what encloses them: the primitive inside `sum` is the sum.
 
     A function of tensors that is made of several primitives has no bytes of its own: they are those of its parts.
+    `places` is told which event stands for a serial.
     """
     gone = set()
     for event in events:
+        places.setdefault(event.id, event)
         if event.category != "op" or not event.children:
             continue
         event.bytes = event.flops = 0
         inner = event.children[0]
         if len(event.children) == 1 and inner.prim is not None and inner.name == event.name.removesuffix("_"):
             gone.add(inner.id)
+            places[inner.id] = event
             event.bytes, event.flops, event.source, event.prim = inner.bytes, inner.flops, inner.source, inner.prim
             event.self_ns += inner.total_ns
             event.children = inner.children
@@ -118,6 +130,55 @@ def _merged(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
                 child.parent = event
                 event.self_ns -= child.total_ns
     return [event for event in events if event.id not in gone]
+
+
+def sum_up(events: Sequence[FunctionEvent]) -> None:
+    """Add what events moved and did to those that enclose them; children come after their parents."""
+    for event in reversed(events):
+        event.total_bytes += event.bytes
+        event.total_flops += event.flops
+        event.device_ns += event.self_device_ns
+        if event.parent is not None:
+            event.parent.device_ns += event.device_ns
+            event.parent.total_bytes += event.total_bytes
+            event.parent.total_flops += event.total_flops
+
+
+def _memory(
+    events: Sequence[FunctionEvent], places: dict[int, FunctionEvent], entries: Iterable[Entry]
+) -> list[MemoryEvent]:
+    """Return the ledger's entries with the events that made the arrays, and put bytes on the events they fell into."""
+    by_thread: dict[int, list[FunctionEvent]] = {}
+    for event in events:
+        by_thread.setdefault(event.thread, []).append(event)
+    made = []
+    for entry in sorted(entries):
+        maker = places.get(entry.serial)
+        gradient = entry.kind == "value" and maker is not None and _in_backward(maker)
+        made.append(MemoryEvent(entry.time, entry.bytes, "gradient" if gradient else entry.kind, maker))
+        inside = maker if entry.bytes > 0 else _at(by_thread.get(entry.thread, []), entry.time)
+        if inside is not None and not entry.moved:
+            inside.self_allocated_bytes += entry.bytes
+    for event in reversed(events):
+        event.allocated_bytes += event.self_allocated_bytes
+        if event.parent is not None:
+            event.parent.allocated_bytes += event.allocated_bytes
+    return made
+
+
+def _in_backward(event: FunctionEvent | None) -> bool:
+    while event is not None and event.category != "backward":
+        event = event.parent
+    return event is not None
+
+
+def _at(events: Sequence[FunctionEvent], time: int) -> FunctionEvent | None:
+    """Return the innermost of a thread's events, in order of start, that holds a moment."""
+    k = bisect.bisect_right(events, time, key=lambda e: e.start_ns) - 1
+    event: FunctionEvent | None = events[k] if k >= 0 else None
+    while event is not None and event.end_ns < time:
+        event = event.parent
+    return event
 
 
 def _tie(events: Sequence[FunctionEvent], links: dict[int, Any]) -> None:

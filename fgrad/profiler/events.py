@@ -8,7 +8,10 @@ The data model, which tables, traces and pictures are made from:
 - `thread` (the system's number) and `parent` (None at the top) and `children` (in order of time, same thread).
 - `input_shapes`, `input_dtypes`, `output_shapes`: lists, empty if shapes were not recorded.
 - `bytes`, `flops`: moved and done by this event itself, without its children; `total_bytes`, `total_flops` with them.
-- `allocated_bytes`: what it and its children allocated less what was freed meanwhile, with `profile_memory`.
+- `allocated_bytes`: what it and its children allocated less what was freed meanwhile, with `profile_memory`;
+  `self_allocated_bytes` without the children.
+- `kernels`: events of what this event launched on a GPU; their `device` says where they ran ("cpu" for all others).
+  They are not in the list. `device_ns` is their time, with those of the children; `self_device_ns` without.
 - `stack`: lines `file(line): function`, innermost first, with `with_stack`.
 - `forward`: for an event of a backward pass, the event that recorded it; `backward`: the events of backward passes
   that go back to this one. `sequence_nr` is the number they share, -1 without one.
@@ -22,6 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from fgrad.profiler.averages import FunctionEventAvg, averaged, total
+from fgrad.profiler.times import Interval, Times
+
 CATEGORIES = ("op", "primitive", "backward", "jit", "trace", "compile", "region", "kernel", "user")
 """Kinds of events: a function of tensors; a primitive; a node of a backward pass; a call of a jitted function, its
 recording, code generation and the generated code; a kernel; what `record_function` names."""
@@ -31,57 +37,14 @@ SOURCES = ("NumPy", "generated", "hand-written", "CuPy", "Python")
 functions; "Python" where the event is only the sum of others."""
 
 
-class Interval:
-    """A stretch of time in microseconds."""
-
-    __slots__ = ("start", "end")
-
-    def __init__(self, start: float, end: float):
-        self.start = start
-        self.end = end
-
-    def elapsed_us(self) -> float:
-        """Return the length in microseconds."""
-        return self.end - self.start
-
-    def __repr__(self) -> str:
-        return f"Interval(start={self.start}, end={self.end})"
-
-
-class Times:
-    """What single events and averages share: times in torch's units and names, made of nanoseconds.
-
-    `cpu_time` is the mean over calls. All are microseconds, as torch has them.
-    """
-
-    __slots__ = ()
-
-    count: int
-    total_ns: int
-    self_ns: int
-
-    cpu_time_total = property(lambda self: self.total_ns / 1e3)
-    self_cpu_time_total = property(lambda self: self.self_ns / 1e3)
-    cpu_time = property(lambda self: self.total_ns / 1e3 / self.count if self.count else 0.0)
-    cpu_time_str = property(lambda self: format_time(self.cpu_time))
-    cpu_time_total_str = property(lambda self: format_time(self.cpu_time_total))
-    self_cpu_time_total_str = property(lambda self: format_time(self.self_cpu_time_total))
-
-
-def format_time(us: float) -> str:
-    """Return a time in microseconds with its unit, as `1.250ms`."""
-    if us >= 1e6:
-        return f"{us / 1e6:.3f}s"
-    return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
-
-
 class FunctionEvent(Times):
     """One event of a profile: what ran, when, in which thread, inside what. See the module for its fields."""
 
     __slots__ = (
         "id", "name", "category", "source", "thread", "start_ns", "end_ns", "self_ns", "parent", "children",
-        "input_shapes", "input_dtypes", "output_shapes", "bytes", "flops", "allocated_bytes", "self_allocated_bytes",
-        "stack", "sequence_nr", "forward", "backward", "device", "prim",
+        "input_shapes", "input_dtypes", "output_shapes", "bytes", "flops", "total_bytes", "total_flops",
+        "allocated_bytes", "self_allocated_bytes", "stack", "sequence_nr", "forward", "backward", "kernels", "device",
+        "device_ns", "self_device_ns", "prim",
     )  # fmt: skip
 
     count = 1
@@ -100,15 +63,17 @@ class FunctionEvent(Times):
         self.self_ns = end_ns - start_ns
         self.parent: FunctionEvent | None = None
         self.children: list[FunctionEvent] = []
-        self.input_shapes: list[list[int]] = []
+        self.input_shapes: list[Any] = []
         self.input_dtypes: list[str] = []
-        self.output_shapes: list[list[int]] = []
-        self.bytes = self.flops = 0
+        self.output_shapes: list[Any] = []
+        self.bytes = self.flops = self.total_bytes = self.total_flops = 0
         self.allocated_bytes = self.self_allocated_bytes = 0
+        self.device_ns = self.self_device_ns = 0
         self.stack: list[str] = []
         self.sequence_nr = -1
         self.forward: FunctionEvent | None = None
         self.backward: list[FunctionEvent] = []
+        self.kernels: list[FunctionEvent] = []
         self.device = "cpu"
         self.prim: Any = None
 
@@ -124,27 +89,18 @@ class FunctionEvent(Times):
         self.self_ns -= child.total_ns
 
     def walk(self) -> Iterable[FunctionEvent]:
-        """Yield this event and all inside it, in order of time; not recursive."""
+        """Yield this event and all inside it, in order of time."""
         stack = [self]
         while stack:
             event = stack.pop()
             yield event
             stack.extend(reversed(event.children))
 
-    total_bytes = property(lambda self: sum(e.bytes for e in self.walk()))
-    total_flops = property(lambda self: sum(e.flops for e in self.walk()))
-
     # torch's names
     key = trace_name = property(lambda self: self.name)
     cpu_parent = property(lambda self: self.parent)
     cpu_children = property(lambda self: self.children)
-    time_range = property(lambda self: Interval(self.start_ns / 1e3, self.end_ns / 1e3))
-    cpu_memory_usage = property(lambda self: self.allocated_bytes)
-    self_cpu_memory_usage = property(lambda self: self.self_allocated_bytes)
-    kernels = property(lambda self: [e for e in self.walk() if e.category == "kernel" and e.device != "cpu"])
-    cuda_time_total = property(lambda self: sum(e.total_ns for e in self.kernels) / 1e3)
-    self_cuda_time_total = property(lambda self: self.cuda_time_total if self.device != "cpu" else 0.0)
-    cuda_time = property(lambda self: self.cuda_time_total)
+    time_range = cpu_interval = property(lambda self: Interval(self.start_ns / 1e3, self.end_ns / 1e3))
     device_type = property(lambda self: self.device)
 
     def __repr__(self) -> str:
@@ -185,21 +141,70 @@ class EventList(list):  # type: ignore[type-arg]
         return sum(end - start for _, _, start, end in self.spans)
 
     @property
-    def top_level(self) -> list[FunctionEvent]:
-        """The events that lie inside no other."""
-        return [e for e in self if e.parent is None]
-
-    @property
     def attributed_ns(self) -> int:
         """Nanoseconds in events, each counted once."""
-        return sum(e.self_ns for e in self if e.device == "cpu")
+        return sum(e.self_ns for e in self)
 
     @property
     def unattributed_ns(self) -> int:
         """Nanoseconds observed that belong to no event."""
-        return max(0, self.wall_ns - self.attributed_ns)
+        return max(0, self.wall_ns - self.attributed_ns) if self.spans else 0
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds in events, each counted once."""
         return self.attributed_ns / 1e3
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """Return the events summed up by name, in order of first appearance.
+
+        Args:
+            group_by_input_shape: the key is (name, input shapes), which shows what sizes contribute most.
+            group_by_stack_n: the key also holds so many of the innermost lines of the call stack.
+
+        Returns:
+            A list of `FunctionEventAvg`.
+        """
+        return EventList(averaged(self, group_by_input_shape, group_by_stack_n), self.spans, truncated=self.truncated)
+
+    def total_average(self) -> FunctionEventAvg:
+        """Return the sum of all events as one `FunctionEventAvg` of the name "Total"; no time is counted twice."""
+        return total(self)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        top_level_events_only: bool = False,
+        header: str | None = None,
+        *,
+        max_name_column_width: int = 55,
+        ceiling: Any = None,
+    ) -> str:
+        """Return the events as a table of text: fixed widths, one unit of time, and what columns mean below.
+
+        Args:
+            sort_by: the order of rows, largest first: cpu_time, cpu_time_total, self_cpu_time_total, count, bytes,
+                flops, cpu_memory_usage, self_cpu_memory_usage, cuda_time, cuda_time_total, self_cuda_time_total, or
+                name (alphabetical). The order of the list without it.
+            row_limit: how many rows; -1 for all.
+            top_level_events_only: leave out events that lie inside others.
+            header: a line above the table.
+            max_name_column_width: longer names are shortened, and written in full below the table.
+            ceiling: True (measured now, once a process) or a `Ceiling`: adds the share of it that was reached.
+
+        Raises:
+            ValueError: there is no such `sort_by`; the message lists them.
+        """
+        from fgrad.profiler.table import table
+
+        return table(self, sort_by, row_limit, top_level_events_only, header, max_name_column_width, ceiling)
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the events as a trace that Perfetto and chrome://tracing open; compressed if `path` ends in .gz."""
+        from fgrad.profiler.chrome import export
+
+        export(self, path)
+
+    def __str__(self) -> str:
+        return self.table()

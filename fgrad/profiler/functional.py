@@ -75,9 +75,7 @@ def _observed_run(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: _Entry, leaves: Sequence[Any]) -> Any:
         if not here.place.observers:
             return original(self, leaves)
-        if self.compiled is None:
-            self.compiled = Compiled(self.closed, self.fast_math)
-        return tree.unflatten(self.out_tree, compute(self.compiled, leaves))
+        return tree.unflatten(self.out_tree, compute(self.compiled_for(leaves), leaves))
 
     return run
 
@@ -143,6 +141,8 @@ def _observed_process(original: Callable[..., Any]) -> Callable[..., Any]:
             node = first.node.parents[0] if first.node.plan is _PICK else first.node
             if node.plan.__class__ is Plan and node.plan.prim is prim:
                 node.plan = Watched(node.plan, f"{prim.name} pull", ("primitive", here.place.last))
+                for ledger in here.place.ledgers:
+                    ledger.save(node.saved, here.place.last, ours=True)
         return out
 
     return process

@@ -24,10 +24,10 @@ def install() -> None:
     global _users
     with _lock:
         if not _users:
-            for provider in ("fgrad.profiler.functional", *probe_providers):
-                for owner, name, observed in import_module(provider).probes():
-                    _originals.append((owner, name, vars(owner)[name]))
-                    setattr(owner, name, observed)
+            modules = [import_module(name) for name in ("fgrad.profiler.functional", *probe_providers)]
+            for owner, name, observed in [probe for module in modules for probe in module.probes()]:
+                _originals.append((owner, name, vars(owner)[name]))
+                setattr(owner, name, observed)
         _users += 1
 
 

@@ -39,10 +39,11 @@ ndarray = np.ndarray
 class Place:
     """What one thread is doing: how deep its events nest, the primitive that ended last, and who observes it.
 
-    `shapes`, `stacks` and `ledgers` say what at least one of the observers wants.
+    `shapes`, `stacks` and `ledgers` say what at least one of the observers wants; `marks` is told of events when they
+    begin and end (see `fgrad.profiler.nvtx`), or None.
     """
 
-    __slots__ = ("thread", "name", "depth", "last", "observers", "shapes", "stacks", "ledgers")
+    __slots__ = ("thread", "name", "depth", "last", "observers", "shapes", "stacks", "ledgers", "marks")
 
     def __init__(self) -> None:
         thread = threading.current_thread()
@@ -57,6 +58,7 @@ class Place:
         self.shapes = any(o.shapes for o in observers)
         self.stacks = any(o.stacks for o in observers)
         self.ledgers = [o.ledger for o in observers if o.ledger is not None]
+        self.marks = next((o.marks for o in reversed(observers) if o.marks is not None), None)
 
 
 class _Here(threading.local):
@@ -100,6 +102,7 @@ class Observer(Interpreter):
         self.append: Callable[[tuple[Any, ...]], None] = self.records.append
         self.write = self.append
         self.below: Interpreter | None = None
+        self.marks: Any = None
         self.session: Any = None
         self.opened = now()
         self.closed: int | None = None
@@ -147,6 +150,8 @@ class Observer(Interpreter):
         serial = next_serial()
         place.depth = depth = place.depth + 1
         parent = self.parent
+        if place.marks is not None:
+            place.marks.begin(prim, serial, None, kinds)
         start = now()
         try:
             out = prim.impl(*values, **params) if parent is None else parent.process(prim, values, params)
@@ -155,12 +160,14 @@ class Observer(Interpreter):
             raise
         finally:
             place.depth = depth - 1
+            if place.marks is not None:
+                place.marks.end(serial, ("primitive", serial))
         end = now()
         place.last = serial
         facts = (kinds, out_kinds(out), params, not_a_view(out)) if place.shapes else None
         self.write((serial, start, end, depth, prim, "primitive", facts, None, stack_if(place.stacks)))
         for ledger in place.ledgers:
-            ledger.enter(out, serial)
+            ledger.enter(out, serial, values)
         if not seen:
             return out
         return tuple([Seen(self, o) for o in out]) if prim.multiple else Seen(self, out)
@@ -226,6 +233,8 @@ class span:
         if place.observers:
             self.serial = next_serial()
             place.depth = self.depth = place.depth + 1
+            if place.marks is not None:
+                place.marks.begin(self.what, self.serial, self.link if self.category == "backward" else None, ())
             self.start = now()
         return self
 
@@ -236,6 +245,8 @@ class span:
         end = now()
         self.start = None
         place.depth = self.depth - 1
+        if place.marks is not None:
+            place.marks.end(self.serial, None)
         stack = stack_if(place.stacks)
         record = (self.serial, start, end, self.depth, self.what, self.category, self.facts, self.link, stack)
         for observer in place.observers:

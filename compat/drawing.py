@@ -97,7 +97,7 @@ def _step(node, parts, types, position):
     saved = [value for part in [*parts, node] for value in _saved(part)]
     note = FREED_NOTE if any(_is_freed(part) for part in [node, *parts]) else ""
     kinds = [types.get(place) for place in _outputs(node, types)]
-    return Step(node.name(), "operation", reads, kinds, note, _source(node), saved=saved)
+    return Step(node.name(), "operation", reads, kinds, note, _source(node), saved=saved, sequence_nr=node._seq)
 
 
 def _source(node):

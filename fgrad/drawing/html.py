@@ -30,11 +30,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str
 
 def _cell(value: object) -> str:
     numeric = isinstance(value, (int, float))
-    align = "right" if numeric else "left"
-    return (
-        f'<td style="text-align:{align};padding:1px 10px 1px 0;overflow-wrap:anywhere;vertical-align:top">'
-        f"{escape(f'{value:,}' if numeric else str(value))}</td>"
-    )
+    shown = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if numeric else str(value)
+    style = f"text-align:{'right' if numeric else 'left'};padding:1px 10px 1px 0;vertical-align:top"
+    return f'<td style="{style};overflow-wrap:anywhere">{escape(shown)}</td>'
 
 
 def folded(summary: str, content: str, opened: bool = False) -> str:

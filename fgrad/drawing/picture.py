@@ -11,9 +11,11 @@ from typing import Any
 from fgrad import tree
 from fgrad.drawing.boxes import boxes_of, summary
 from fgrad.drawing.dot import render, to_dot
+from fgrad.drawing.files import write_svg
 from fgrad.drawing.fold import fold
 from fgrad.drawing.programs import program_steps
 from fgrad.drawing.steps import Group, Step
+from fgrad.drawing.times import with_times
 from fgrad.program import Program
 from fgrad.transforms.jit import JittedFunction, trace_call
 
@@ -35,6 +37,31 @@ class Picture:
         self.title = title
         self.groups: list[Group] = fold(steps, max_nodes)
         self.summary = "; ".join([summary(self.groups), *([remark] if remark else [])])
+        self._again = steps, max_nodes, remark
+
+    def timed(self, prof: Any) -> Picture:
+        """Return this picture with the times of a profile, as numbers and as colours.
+
+        A node of a recorded graph gets the time of its operation and of its backward. An equation of a Program gets its
+        share of what its primitive took, forward and backward, in events of its line.
+
+        Args:
+            prof: a profile that observed what is drawn, or its events; for a Program with `with_stack=True`.
+
+        Raises:
+            ValueError: the profile has no event of anything that is drawn.
+
+        Example:
+            >>> import numpy as np, fgrad
+            >>> f = lambda x: np.tanh(x).sum()
+            >>> with fgrad.profile(with_stack=True) as prof:
+            ...     _ = fgrad.grad(f)(np.ones(3))
+            >>> fgrad.draw(f, np.ones(3)).timed(prof)  # doctest: +ELLIPSIS
+            <picture of <lambda> (...): 2 operations, 24 B saved for backward, ... measured>
+        """
+        steps, max_nodes, remark = self._again
+        measured = with_times(steps, getattr(prof, "function_events", prof))
+        return Picture(self.title, measured, max_nodes, remark)
 
     @property
     def dot(self) -> str:
@@ -72,18 +99,13 @@ class Picture:
         path = Path(path)
         form = path.suffix.lower().lstrip(".")
         if form in ("dot", "gv"):
-            data = self.dot.encode()
-        elif form == "svg":
-            data = self.svg(layout).encode()
-        elif form == "html":
-            from fgrad.drawing.html import page
-
-            data = page(self.title, self.svg(layout)).encode()
+            path.write_text(self.dot, encoding="utf-8")
         elif form in ("png", "pdf"):
-            data = render(self.dot, form)
+            path.write_bytes(render(self.dot, form))
+        elif form in ("svg", "html"):
+            write_svg(path, self.title, self.svg(layout))
         else:
             raise ValueError(f"a picture is saved as .dot, .svg, .html, .png or .pdf, got {path.name!r}")
-        path.write_bytes(data)
 
     def _repr_svg_(self) -> str:
         return self.svg()

@@ -27,7 +27,8 @@ class Step:
 
     `role` is "input", "constant", "operation" or "output"; `inputs` are positions of earlier steps; a type is None
     where it is not known. `note` tells parameters and numbers, `source` is the user's line, `scope` a name that the
-    user gave; `seconds` is None as long as nothing was measured.
+    user gave; `sequence_nr` is what a profile calls a node of a recorded graph; `seconds` is None as long as nothing
+    was measured.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Step:
     source: str = ""
     scope: str = ""
     saved: Sequence[SavedValue] = ()
+    sequence_nr: int = -1
     seconds: float | None = None
 
 

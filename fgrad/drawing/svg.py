@@ -8,6 +8,7 @@ viewer says that it prefers one. Class names begin with `fg-`, so that a picture
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable
 
 from fgrad.drawing.text import cells, printable
@@ -88,6 +89,30 @@ def document(width: float, height: float, parts: Iterable[str], label: str) -> s
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="fg-svg" role="img" {size}>\n{content}\n</svg>\n'
 
 
+def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> list[str]:
+    """Return a row of coloured squares with their meanings."""
+    parts = []
+    for colour, meaning in entries:
+        parts.append(element("rect", x=x, y=y, width=12.0, height=12.0, fill=colour))
+        parts.append(text(x + 17, y + 10, meaning, "fg-dim fg-small"))
+        x += 17 + text_width(meaning, SIZE - 1) + 18
+    return parts
+
+
+def ticks(end: float, count: int) -> list[float]:
+    """Return at most `count` + 1 round numbers from 0 to `end`.
+
+    Example:
+        >>> ticks(7.3, 5)
+        [0.0, 2.0, 4.0, 6.0]
+    """
+    if end <= 0:
+        return [0.0]
+    power = 10.0 ** math.floor(math.log10(end / count))
+    step = next(m * power for m in (1, 2, 5, 10) if end / (m * power) <= count)
+    return [float(f"{k * step:.12g}") for k in range(int(end / step * (1 + 1e-12)) + 1)]
+
+
 def heat(share: float) -> str:
     """Return the colour of the ramp for a share between 0 and 1."""
     return _hex(_heat_rgb(share))
@@ -95,7 +120,12 @@ def heat(share: float) -> str:
 
 def ink_on(share: float) -> str:
     """Return the colour of text that is legible on `heat(share)`."""
-    return "#ffffff" if luminance(_heat_rgb(share)) < 0.179 else "#000000"
+    return ink_for(heat(share))
+
+
+def ink_for(colour: str) -> str:
+    """Return black or white, whichever is more legible on a colour; their contrasts are equal at luminance 0.179."""
+    return "#ffffff" if luminance([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) < 0.179 else "#000000"
 
 
 def _heat_rgb(share: float) -> tuple[float, ...]:

@@ -1,15 +1,16 @@
-"""Tables for notebooks: the equations of a Program."""
+"""Tables for notebooks and pages: the equations of a Program, the events of a profile."""
 
 from __future__ import annotations
 
 from fgrad.drawing.html import folded, table
 from fgrad.drawing.picture import draw
 from fgrad.drawing.programs import equation_note
-from fgrad.drawing.text import plural
+from fgrad.drawing.text import plural, seconds_text
+from fgrad.profiler.events import EventList
 from fgrad.program import Atom, Literal, Program, Var, letters
 
 LONGEST = 400
-"""Equations of a Program that a notebook is shown; more would only slow it down."""
+"""Rows of a table; more would only slow a notebook down."""
 
 
 def program_html(program: Program) -> str:
@@ -35,3 +36,34 @@ def program_html(program: Program) -> str:
     listing = table(["value", "operation", "of", "parameters", "line"], rows)
     title = f"program {program.label}: {plural(len(program.equations), 'equation')}"
     return folded(title, listing, opened=True) + folded("picture", draw(program).svg())
+
+
+EVENT_COLUMNS = ("name", "category", "code from", "calls", "self ms", "self %", "total ms", "bytes", "flops")
+
+
+def events_table(events: EventList) -> str:
+    """Return the events (or averages) of a profile as a table, those with most time in themselves first."""
+    ordered = sorted(events, key=lambda e: -e.self_ns)
+    whole = sum(e.self_ns for e in ordered) or 1
+    rows: list[list[object]] = [
+        [
+            e.name,
+            e.category,
+            e.source,
+            e.count,
+            e.self_ns / 1e6,
+            100 * e.self_ns / whole,
+            e.total_ns / 1e6,
+            e.bytes,
+            e.flops,
+        ]
+        for e in ordered[:LONGEST]
+    ]
+    if len(ordered) > LONGEST:
+        rows.append([f"… {plural(len(ordered) - LONGEST, 'more row')}"])
+    caption = (
+        "self: without what happened inside, each moment counted once; total: from start to end; bytes: read and "
+        "written; "
+        f"{seconds_text(events.unattributed_ns / 1e9)} of {seconds_text(events.wall_ns / 1e9)} observed were in no event"
+    )
+    return table(EVENT_COLUMNS, rows, caption)

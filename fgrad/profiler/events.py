@@ -208,3 +208,8 @@ class EventList(list):  # type: ignore[type-arg]
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        from fgrad.drawing.tables import events_table
+
+        return events_table(self)

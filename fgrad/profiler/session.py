@@ -7,9 +7,10 @@ when records are kept (schedules) and turns them into events once, when they are
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fgrad.core import Primitive
 from fgrad.profiler import probes
@@ -19,6 +20,9 @@ from fgrad.profiler.events import EventList
 from fgrad.profiler.memory import Ledger
 from fgrad.profiler.record import Observer, here, now, span
 from fgrad.profiler.schedule import ProfilerAction, Schedule
+
+if TYPE_CHECKING:
+    from fgrad.drawing.memory import MemoryTimeline
 
 OBSERVING = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 KEEPING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -206,6 +210,56 @@ class profile:
     def export_chrome_trace(self, path: Any) -> None:
         """Write a trace that Perfetto opens; see `EventList.export_chrome_trace`."""
         self.function_events.export_chrome_trace(path)
+
+    # ---------------------------------------------------------------------------------------------------- pictures
+
+    def flamegraph(self, path: str | os.PathLike[str]) -> None:
+        """Write a flame graph: width is time, what lies below a frame happened inside it.
+
+        Args:
+            path: ends in .svg, or in .html for a page with a table of the events; both open without a network.
+
+        Raises:
+            ValueError: the name ends in neither.
+        """
+        from fgrad.drawing.flames import save_flamegraph
+
+        save_flamegraph(self.function_events, path)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write an overview: the names that took most time in themselves, and what ran when in which thread.
+
+        Takes `path` and raises as `flamegraph` does.
+        """
+        from fgrad.drawing.flames import save_overview
+
+        save_overview(self.function_events, path)
+
+    def memory_timeline(self, path: str | os.PathLike[str] | None = None) -> MemoryTimeline:
+        """Return live bytes over time, by what they are alive for, and who held most; written as a picture if asked.
+
+        Args:
+            path: as in `flamegraph`, or None to write nothing.
+
+        Raises:
+            ValueError: the profile did not follow memory (`profile_memory=True`), or the name ends in something else.
+
+        Example:
+            >>> import numpy as np, fgrad
+            >>> with fgrad.profile(profile_memory=True, with_stack=True) as prof:
+            ...     _ = fgrad.grad(lambda x: np.tanh(x).sum())(np.ones(1000))
+            >>> int(prof.memory_timeline().live["saved"].max())
+            8000
+        """
+        from fgrad.drawing.memory import MemoryTimeline
+
+        timeline = MemoryTimeline.of(self.function_events)
+        if path is not None:
+            timeline.save(path)
+        return timeline
+
+    def _repr_html_(self) -> str | None:
+        return None if self._depth or not self._observers else self.key_averages()._repr_html_()
 
     def __str__(self) -> str:
         if self._depth or not self._observers:

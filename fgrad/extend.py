@@ -8,6 +8,8 @@ are here for layers that offer them under other names.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from fgrad.check.differences import two_point
+from fgrad.check.grads import worst as worst_entry
 from fgrad.core import (
     TABLE,
     ArrayType,
@@ -93,6 +95,7 @@ __all__ = [
     "structured",
     "sum_to",
     "transpose_rule",
+    "two_point",
     "type_of",
     "ufunc_method_table",
     "ufunc_table",
@@ -101,5 +104,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "worst_entry",
     "zeros",
 ]

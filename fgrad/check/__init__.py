@@ -1,7 +1,8 @@
 """Checks of derivatives: `check_grads` for functions, and the laws that hold of every primitive.
 
 `check_primitive` runs all laws on a primitive of one's own. The laws are loaded when first asked for, since
-`import fgrad` reaches `check_grads`. Nothing else of fgrad imports this package.
+`import fgrad` reaches `check_grads`. Of the rest of fgrad only `fgrad.extend` imports this package, for what
+`fgrad.compat.gradcheck` shares with it: differences, and the search for the worst entry.
 """
 
 from typing import Any

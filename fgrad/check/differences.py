@@ -84,11 +84,22 @@ def estimate(
     return Estimate(central, out_tree, 1000 * rounding ** (2 / 3) if eps is None else 1e-6)
 
 
+def two_point(ahead: Sequence[Any], behind: Sequence[Any], step: Any) -> list[Any]:
+    """Return `(ahead - behind) / (2 step)` in double precision for each pair of outputs, None for integers and bools.
+
+    The central difference of values found a step ahead and a step behind, exact for polynomials of degree 2 (Fornberg,
+    Mathematics of Computation 51, 1988, table 1).
+    """
+    return [
+        (widen(p) - widen(m)) / (2 * step) if is_inexact_type(p) else None for p, m in zip(ahead, behind, strict=True)
+    ]
+
+
 def _central(at: Callable[[Any], tuple[list[Any], Any]], eps: float | None) -> tuple[list[Any], Any, float]:
     """Return differences over four points, the tree of the output and its rounding unit, to which the step is fitted.
 
-    The formula is exact for polynomials of degree 4 (Fornberg, Mathematics of Computation 51, 1988, table 1): what is
-    left is rounding, also near singularities.
+    Differences over one and two steps are combined so that polynomials of degree 4 come out exact (Fornberg, as
+    `two_point`): what is left is rounding, also near singularities.
     """
     rounding = float(np.finfo(np.float64).eps)
     step = eps or float(np.cbrt(rounding))
@@ -98,12 +109,10 @@ def _central(at: Callable[[Any], tuple[list[Any], Any]], eps: float | None) -> t
         rounding = coarse
         step = float(np.cbrt(rounding))
         ahead, _ = at(step)
-    points = [ahead, *[at(k * step)[0] for k in (-1, 2, -2)]]
+    near = two_point(ahead, at(-step)[0], step)
+    far = two_point(at(2 * step)[0], at(-2 * step)[0], 2 * step)
     out = [
-        (8 * (widen(p) - widen(m)) - (widen(pp) - widen(mm))) / (12 * step)
-        if is_inexact_type(p)
-        else zero_cotangent(type_of(p))
-        for p, m, pp, mm in zip(*points, strict=True)
+        zero_cotangent(type_of(x)) if n is None else (4 * n - f) / 3 for x, n, f in zip(ahead, near, far, strict=True)
     ]
     return out, out_tree, rounding
 

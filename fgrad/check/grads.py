@@ -168,13 +168,17 @@ def tolerance(dtypes: Sequence[Any]) -> float:
     return max([TOLERANCE[min(np.finfo(d).bits, 64)] for d in dtypes if d.kind in "fc"], default=TOLERANCE[64])
 
 
-def worst(a: Any, b: Any, atol: float, rtol: float) -> tuple[int, ...] | None:
-    """Return the index where `a` and `b` differ most, or None if they agree; NaN agrees with NaN, inf with inf."""
+def worst(a: Any, b: Any, atol: float, rtol: float, equal_nan: bool = True) -> tuple[int, ...] | None:
+    """Return the index where `a` and `b` differ most, or None if they agree within `atol + rtol * abs(b)`.
+
+    inf agrees with inf, and NaN with NaN if `equal_nan`.
+    """
     if not is_inexact_type(a) or not a.size:
         return None
     with np.errstate(all="ignore"):
         gap = np.abs(a - b) - (atol + rtol * np.abs(b))
-    gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), -np.inf, np.where(np.isnan(gap), np.inf, gap))
+    same = (a == b) | (np.isnan(a) & np.isnan(b)) if equal_nan else a == b
+    gap = np.where(same, -np.inf, np.where(np.isnan(gap), np.inf, gap))
     index = np.unravel_index(np.argmax(gap), gap.shape)
     return None if gap[index] <= 0 else tuple(int(i) for i in index)
 

@@ -3,6 +3,7 @@
 `import fgrad.compat as torch` carries code written for `torch.autograd`. Names stand where torch has them.
 """
 
+from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
 import fgrad.numpy as _numpy  # noqa: F401  (its functions are what recorded operations are composed of)
@@ -45,7 +46,7 @@ __version__ = "2.13.0+fgrad"
 __all__ = [
     "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "draw", "dtype", "e", "enable_grad", "fft", "finfo",
     "func", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi", "random",
+    "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi", "profiler", "random",
     "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special", "testing",
     "utils", "vmap",
 ]  # fmt: skip
@@ -58,6 +59,8 @@ def __getattr__(name):
         from .drawing import draw
 
         return draw
+    if name == "profiler":
+        return _import_module("fgrad.compat.profiler")
     import difflib
 
     near = difflib.get_close_matches(name, __all__, 3)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from fgrad.kernel_check import Report
 
 
+IN_PROFILES = {"category": "kernel", "source": "hand-written"}
+"""What the profiler says of the primitives made here."""
+
+
 class KernelOp:
     """A function of arrays that has kernels for its value and its gradient. Made by `kernel_op`.
 
@@ -170,6 +174,7 @@ def kernel_op(
         outputs=tuple(outputs),
         make_plan=functools.partial(_plan, pull, kept, tuple(wrt)),
         definition=functools.partial(_result_of, reference),
+        declared=IN_PROFILES,
     )
     for batched in (prim, pull):
         if isinstance(batched, Primitive):
@@ -285,5 +290,6 @@ def _backward_primitive(
         inputs=("ct", *inputs, *[f"out{k}" for k in kept]),
         outputs=tuple(f"d{inputs[i]}" for i in wrt),
         definition=definition,
+        declared=IN_PROFILES,
         multiple=True,
     )

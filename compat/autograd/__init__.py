@@ -13,8 +13,9 @@ from .variable import Variable
 
 def __getattr__(name):
     """Load the profiler when it is first asked for."""
-    if name == "profiler":
-        return import_module("fgrad.compat.autograd.profiler")
+    if name in ("profiler", "_profiler_enabled"):
+        module = import_module("fgrad.compat.autograd.profiler")
+        return module if name == "profiler" else module._profiler_enabled
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")
 
 

@@ -58,6 +58,8 @@ def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
     event.input_shapes = [shape_of(kind) for kind in inputs]
     event.input_dtypes = [_dtype_name(kind) for kind in inputs]
     event.output_shapes = [shape_of(kind) for kind in outputs]
+    if event.source == "NumPy" and any(len(kind) > 2 for kind in inputs if kind.__class__ is tuple):
+        event.source = "CuPy"
     types_in, types_out = _types(inputs), _types(outputs)
     if moves.__class__ is int:
         event.bytes = moves

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fgrad import tree
+from fgrad.backend import cpu
 from fgrad.backend.cpu import Compiled
 from fgrad.backend.lowered import flops
 from fgrad.core import Primitive, state
@@ -27,6 +28,7 @@ def probes() -> Iterator[Probe]:
     yield jit, "make_guard", _observed_make_guard(jit.make_guard)
     yield _Entry, "run", _observed_run(_Entry.run)
     yield Compiled, "__init__", _observed_compile(Compiled.__init__)
+    yield cpu, "run_tiles", _observed_tiles(cpu.run_tiles)
     yield Linearize, "process", _observed_process(Linearize.process)
     pull_back = _observed_pull_back(linearize.pull_back)
     for module in (linearize, transpose, jacobian, programs, checkpoint):
@@ -88,6 +90,14 @@ def compute(compiled: Compiled, args: Sequence[Any]) -> Any:
     moved = sum(t.size * t.dtype.itemsize for t in (*program.in_types, *program.out_types))
     with span(f"generated: {compiled.label}", "region", (kinds, outs, flops(program), moved)):
         return compiled.compute(*args)
+
+
+def _observed_tiles(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run_tiles(region: Any, *args: Any) -> Any:
+        with span(f"tiles: {region.before.label}", "region"):
+            return original(region, *args)
+
+    return run_tiles
 
 
 # ---------------------------------------------------------------------------------------------------- backward passes

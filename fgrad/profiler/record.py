@@ -183,8 +183,10 @@ class _Closed(Observer):
 
 
 def kind_of(x: Any) -> Any:
-    """Return shape and dtype of a value, or the class of what has none."""
-    return (x.shape, x.dtype) if hasattr(x, "dtype") and hasattr(x, "shape") else x.__class__
+    """Return shape and dtype of a value (and "CuPy" for an array of its), or the class of what has neither."""
+    if not (hasattr(x, "dtype") and hasattr(x, "shape")):
+        return x.__class__
+    return (x.shape, x.dtype, "CuPy") if x.__class__.__module__.startswith("cupy") else (x.shape, x.dtype)
 
 
 def out_kinds(out: Any) -> list[Any]:

@@ -32,6 +32,7 @@ from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp
 from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp
+from fgrad.transforms.pushforward import linearize
 from fgrad.transforms.transpose import transpose_rule
 from fgrad.transforms.vmap import Batch, vmap
 
@@ -86,6 +87,7 @@ __all__ = [
     "jvp",
     "kept_types",
     "linear",
+    "linearize",
     "plan_for",
     "probe_providers",
     "profiler",

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from .tensor import Tensor, wrap
+from .tensor import Tensor, wrap, wrap_value
 
 _ids = itertools.count().__next__
 
@@ -101,7 +101,7 @@ def _like(g, tensors, create):
 
 def as_tensor(g):
     """Return a gradient as hooks see it: a tensor, or None."""
-    return g if g is None or isinstance(g, Tensor) else wrap(np.asarray(g))
+    return g if g is None or isinstance(g, Tensor) else wrap_value(g)
 
 
 def as_tensors(g):

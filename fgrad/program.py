@@ -197,7 +197,7 @@ def attributed(program: Program) -> Program:
         ]
         found = Program(program.label, program.inputs, program.consts, equations, program.outputs)
         program.cache["attributed"] = found
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 # -------------------------------------------------------------------------------------------------- tracing

@@ -124,7 +124,7 @@ def _same_in_batch(derivative, examples, words):
     message = "gradcheck or gradgradcheck failed while testing batched gradient computation"
     try:
         got = func.vmap(derivative)(wrap(np.stack([v._data for v in examples])))
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:  # traced values refuse with a TypeError what they cannot do
         raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{message}.") from error
     for k, (a, b) in enumerate(zip(got, expected)):
         if not np.allclose(a._data, b):

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy import ndarray
 
-from fgrad.extend import TABLE, Tracer, elementwise_types, state
+from fgrad.extend import TABLE, Tracer, elementwise_types, kept_types, state
 
 from .. import dtypes, views
 from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
 from ..hooks import PlaceHooks
 from ..modes import mode
+from ..quiet import quietly
 from ..tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
 from ..tensor import INFERENCE, LEAF, Tensor, fresh, wrap_value
 
@@ -85,9 +86,9 @@ def binary(prim, kind="arithmetic", quiet=False):
     """Return the function of two operands that a primitive (its `primitive`) gives; quick where dtypes are one float.
 
     This is the path of small eager programs: what it calls is spelled out. `quiet` silences NumPy's warnings, for what
-    has singular points: that costs as much as the operation. `kind` is "float" where integers become floats.
+    has singular points. `kind` is "float" where integers become floats.
     """
-    impl = silenced(prim.impl) if quiet else prim.impl
+    impl = functools.partial(quietly, prim.impl) if quiet else prim.impl
     recipes = {}
 
     def fun(x, y):
@@ -175,23 +176,43 @@ def mixed(prim, kind, x, y):
         return apply(prim, promoted((x, y), kind), {}, state.interpreter)
 
 
-def silenced(impl):
-    """Return an implementation without NumPy's warnings at singular points: torch gives none."""
-
-    def quiet(a, b):
-        with np.errstate(all="ignore"):
-            return impl(a, b)
-
-    return quiet
-
-
 def unary(prim, kind="float"):
-    """Return the function of one operand that a primitive gives."""
+    """Return the function of one operand that a primitive (its `primitive`) gives; quick for floats, like `binary`.
+
+    `kind` is "float" where integers become floats.
+    """
+    impl = prim.impl
+    recipe = None
 
     def fun(x):
+        nonlocal recipe
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{prim.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        a = x._data
+        dtype = a.dtype
+        if state.interpreter is not None or a.__class__ is not ndarray or dtype is not FLOAT32 and dtype is not FLOAT64:
+            return any_kind(x)
+        out = quietly(impl, a)
+        t = new(Tensor)
+        t._data = out if out.__class__ is ndarray else np.asarray(out)
+        t._node = t._counter = t._view = t._extras = None
+        if not mode.enabled:
+            if mode.inference:
+                t._counter = INFERENCE
+            return t
+        place = x._node if x._view is None else place_of(x)
+        if place is None:
+            return t
+        if recipe is None:
+            recipe = recipe_for(prim, 1, 1)
+        if recipe.active:
+            t._node = node = recipe.node([x if place is LEAF else place])
+            node.types = kept_types(recipe.plan, (a,), (t._data,))
+            keep(node, recipe.saves, x, None, t)
+        return t
+
+    def any_kind(x):
         with np.errstate(all="ignore"):
-            if not isinstance(x, Tensor):
-                raise TypeError(f"{prim.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
             if kind == "float" and x._data.dtype.kind not in "fc":
                 x = to(x, dtypes.default.real)
             return apply(prim, (x,), {}, state.interpreter)
@@ -277,14 +298,19 @@ def _apart(out, owners):
 
 
 def found_in(x):
-    """Yield the tensors in nested tuples, lists and dicts."""
-    if isinstance(x, Tensor):
-        yield x
-    elif isinstance(x, (tuple, list)):
+    """Return the tensors in nested tuples, lists and dicts."""
+    return [item for item in leaves(x) if isinstance(item, Tensor)]
+
+
+def leaves(x):
+    """Yield what nested tuples, lists and dicts hold."""
+    if isinstance(x, (tuple, list)):
         for item in x:
-            yield from found_in(item)
+            yield from leaves(item)
     elif isinstance(x, Mapping):
-        yield from found_in(tuple(x.values()))
+        yield from leaves(tuple(x.values()))
+    else:
+        yield x
 
 
 def mapped(fun, x):

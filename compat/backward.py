@@ -6,13 +6,13 @@ import warnings
 
 import numpy as np
 
-from fgrad.extend import TABLE, Tracer, state
+from fgrad.extend import TABLE, Tracer, state, vmap
 
 from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass
 from .graph import AccumulateGrad, GradientEdge, GraphNode
 from .hooks import as_tensor
 from .modes import mode
-from .tape import apply, place_of
+from .tape import Output, apply, place_of
 from .tensor import LEAF, Tensor, type_name, wrap
 
 
@@ -84,7 +84,8 @@ def grad(
         create_graph: record the pass, so that the results can be differentiated.
         only_inputs: False also accumulates into the other leaves.
         allow_unused: give None for inputs that the outputs do not depend on, in place of an error.
-        is_grads_batched: `grad_outputs` have a batch dimension in front, and so will the results.
+        is_grads_batched: `grad_outputs` have a batch dimension in front, and so will the results; computed in one pass,
+            or row by row where a hook or a custom Function is on the way, or with `create_graph`.
         materialize_grads: give zeros in place of None.
 
     Raises:
@@ -130,32 +131,85 @@ def _result(g, t, k, allowed, materialize, create):
                 "if "
                 "this is the desired behavior."
             )
-        return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None) if materialize else None
+        return _zeros_for(t, create) if materialize else None
     if isinstance(g, Tensor):
         return g
     if isinstance(g, Tracer):
-        return wrap(g)
+        return wrap(in_dtype_of(t, g))
     # A copy: the gradient may be a saved value, or the very array that the caller started from.
     return wrap(np.array(g if isinstance(t, GradientEdge) else in_dtype_of(t, g), order="C"))
 
 
 def _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize):
-    """Return the gradients for each gradient in a batch of them, stacked."""
+    """Return the gradients for each gradient in a batch of them, stacked: in one pass where every node allows it."""
     batches = sequence(grad_outputs)
+    roots = sequence(outputs)
+    options = {"allow_unused": allow_unused or materialize}
+    _check_batches(roots, batches)
+    if not create_graph and _batchable(roots):
+        found = _grad_in_one_pass(roots, inputs, batches, {"retain_graph": retain_graph, **options})
+        return tuple([_zeros_for(t, False) if g is None and materialize else g for g, t in zip(found, inputs)])
     count = next(len(b) for b in batches if b is not None)
     rows = [
         grad(
-            outputs,
+            roots,
             inputs,
             [None if b is None else b[i] for b in batches],
             retain_graph or i + 1 < count or create_graph,
             create_graph,
-            allow_unused=allow_unused,
-            materialize_grads=materialize,
+            **options,
         )
         for i in range(count)
     ]
-    return tuple([None if column[0] is None else stack(column) for column in zip(*rows)])
+    missing = lambda t: _zeros_for(t, create_graph) if materialize else None  # noqa: E731
+    return tuple([missing(t) if column[0] is None else stack(column) for column, t in zip(zip(*rows), inputs)])
+
+
+def _zeros_for(t, create):
+    """Return the gradient of an input that nothing depends on, if zeros are wanted for it."""
+    return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None)
+
+
+def _check_batches(roots, batches):
+    """Raise RuntimeError in torch's words unless every batch of gradients holds ones of its root's shape."""
+    for k, (root, g) in enumerate(zip(roots, batches)):
+        if isinstance(g, Tensor) and isinstance(root, Tensor) and (not g._data.ndim or g.shape[1:] != root.shape):
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a "
+                f"shape of {root.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
+            )
+
+
+def _batchable(roots):
+    """Return whether no node between roots and leaves runs a user's code, which takes one gradient at a time."""
+    places = [place_of_edge(r) if isinstance(r, GradientEdge) else place_of(r) for r in roots]
+    reached = Needed.toward(places, []).reached
+    return not any(
+        (p._extras is not None and p._extras.hooks) if isinstance(p, Tensor) else p._more is not None or _is_custom(p)
+        for p in reached
+    )
+
+
+def _is_custom(place):
+    return not isinstance(place, Output) and place._plan is None
+
+
+def _grad_in_one_pass(roots, inputs, batches, options):
+    """Run one pass on gradients batched by the core."""
+    missing = []
+
+    def pull(*rows):
+        found = iter(rows)
+        seeds = [None if b is None else wrap(next(found)) for b in batches]
+        pulled = grad(roots, inputs, seeds, **options)
+        missing.append([g is None for g in pulled])
+        return [g._data for g in pulled if g is not None]
+
+    results = iter(vmap(pull)(*[b._data for b in batches if b is not None]))
+    return tuple([None if gone else wrap(next(results)) for gone in missing[0]])
 
 
 def stack(tensors):

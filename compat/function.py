@@ -10,11 +10,13 @@ import inspect
 import types
 import warnings
 
+from fgrad.extend import state
+
 from . import views
 from .context import AutogradContext
 from .function_traced import TracedCall, is_traced
 from .modes import mode, no_grad
-from .tape import clock, place_of
+from .tape import clock, place_of, recorder_below
 from .tensor import LEAF, Tensor, wrap
 
 _LEGACY = (
@@ -168,6 +170,8 @@ class _Call:
     def run(self):
         """Return what forward returns, its tensors recorded."""
         if is_traced(self.args):
+            if recorder_below(state.interpreter):  # which records what the transforms leave of this call
+                self.places, self.recorded = [None] * len(self.args), False
             ctx, raw = TracedCall(self.function, self.args, self.kwargs, self._context).bind()
         else:
             ctx = self._context(self.args)

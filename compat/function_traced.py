@@ -15,8 +15,10 @@ import numpy as np
 from fgrad.extend import TABLE, Batch, Forward, Tracer, state, structured
 
 from .context import Saved
-from .modes import no_grad
+from .modes import mode, no_grad
+from .tape import Record, recorder_below
 from .tensor import Tensor, wrap, wrap_value
+from .views import requires_grad
 
 GUIDE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -26,6 +28,12 @@ class VmapInfo(NamedTuple):
 
     batch_size: int
     randomness: str = "error"
+
+
+def value_of(t):
+    """Return a tensor's value under transforms: traced by the recorder below them if it requires grad."""
+    recorder = recorder_below(state.interpreter)
+    return recorder.lift(t) if recorder and mode.enabled and requires_grad(t) else t._data
 
 
 def is_traced(args):
@@ -49,7 +57,7 @@ class TracedCall:
 
     def bind(self):
         """Apply the primitive; return a ctx and what forward gives, on tensors of this level."""
-        values = [self.args[i]._data for i in self.places]
+        values = [value_of(self.args[i]) for i in self.places]
         flat = function_call(*values, **self.params())
         outs = self.outputs(flat)
         return self.context(self.args, outs, flat), outs[0] if self.single else self.collected(outs)
@@ -282,7 +290,29 @@ def _batch(batch, args, params):
     return batch.wrap(function_call, outs, axes)
 
 
+def _recorded(recorder, args, params):
+    """Apply the Function to tensors, on the tape below all transforms."""
+    call = params["call"]
+    if not call.function._has_setup():
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
+            f"override the setup_context staticmethod. {GUIDE}"
+        )
+    tensors = list(call.args)
+    for i, x in zip(call.places, args):
+        tensors[i] = recorder.lower(x)
+    state.interpreter = recorder.parent
+    try:
+        outs = call.describe(call.function.apply(*tensors, **call.kwargs))
+    finally:
+        state.interpreter = recorder
+    call.origins, call.forward_origins, call.named_origins, call.attributes = [], [], {}, {}
+    call.undifferentiated = [False] * len(outs)
+    return tuple(recorder.lift(t) for t in outs if isinstance(t, Tensor))
+
+
 function_call.rules.update({kind: _as_custom_vjp(rule) for kind, rule in TABLE["custom_vjp_call"].rules.items()})
 _generated = function_call.rules[Batch]
 function_call.rules[Forward] = _forward
 function_call.rules[Batch] = _batch
+function_call.rules[Record] = _recorded

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import views
 from .backward import grad
+from .func import jacfwd
 from .methods.table import FUNCTIONS
 from .modes import enable_grad, mode
 from .tensor import LEAF, Tensor, wrap
@@ -282,8 +283,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         inputs: a tensor or a tuple of tensors.
         create_graph: make the result differentiable.
         strict: raise if an output does not depend on an input, in place of giving zeros.
-        vectorize: accepted; rows are computed one by one.
-        strategy: "reverse-mode" or "forward-mode"; the result is the same.
+        vectorize: compute all rows in one pass.
+        strategy: "reverse-mode", or "forward-mode": one pass with all columns, for more outputs than inputs.
 
     Returns:
         For output i and input j a tensor of the shapes of both, one after the other: nested tuples where outputs or
@@ -304,20 +305,57 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {strategy}')
     if strategy == "forward-mode" and not vectorize:
         raise NotImplementedError(
-            'torch.autograd.functional.jacobian: `strategy="forward-mode"` must be used with `vectorize=True`'
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
         )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph)
     with enable_grad():
         in_tupled, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepared(inputs, create_graph)
         out_tupled, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jacobian")
         if strict:
             _strict_outputs(outputs, inputs, "jacobian")
-        rows = tuple([_jacobian_of(out, k, inputs, create_graph, strict) for k, out in enumerate(outputs)])
+        if vectorize:
+            rows = tuple([_batched_jacobian(out, inputs, create_graph) for out in outputs])
+        else:
+            rows = tuple([_jacobian_of(out, k, inputs, create_graph, strict) for k, out in enumerate(outputs)])
     if not create_graph:
         rows = tuple([tuple([b.detach() for b in row]) for row in rows])
     if out_tupled:
         return rows if in_tupled else tuple([row[0] for row in rows])
     return rows[0] if in_tupled else rows[0][0]
+
+
+def _forward_jacobian(func, inputs, create_graph):
+    """Return the Jacobian by forward mode, batched over the elements of the inputs."""
+    if create_graph:
+        raise NotImplementedError(
+            'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
+            'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
+    tupled, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    plain = [x.detach() for x in inputs]
+    found = jacfwd(func, tuple(range(len(plain))))(*plain)
+    if tupled:
+        return found
+    return tuple([row[0] for row in found]) if isinstance(found[0], tuple) else found[0]
+
+
+def _batched_jacobian(out, inputs, create_graph):
+    """Return the blocks of the Jacobian of one output, an input each, from one pass for all of its elements."""
+    count, shape = out._data.size, out._data.shape
+    if not views.requires_grad(out) or not count:
+        return tuple([wrap(np.zeros((*shape, *x._data.shape), x._data.dtype)) for x in inputs])
+    basis = wrap(np.eye(count, dtype=out._data.dtype).reshape(count, *shape))
+    options = {"create_graph": create_graph, "retain_graph": True, "is_grads_batched": True}
+    got = grad(out, inputs, basis, allow_unused=True, **options)
+    return tuple(
+        [
+            wrap(np.zeros((*shape, *x._data.shape), x._data.dtype)) if g is None else g.reshape(*shape, *x._data.shape)
+            for g, x in zip(got, inputs)
+        ]
+    )
 
 
 def _jacobian_of(out, number, inputs, create_graph, strict):
@@ -365,6 +403,12 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(
             f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {outer_jacobian_strategy}'
+        )
+
+    if outer_jacobian_strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
         )
 
     def gradient(*given):

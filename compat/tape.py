@@ -206,7 +206,9 @@ def apply(
         values.append(arg._data)
         if enabled and arg._node is not None or arg._view is not None:
             place = place_of(arg) if enabled else None
-            if place is not None:
+            if place is not None and interpreter is not None and (recorder := recorder_below(interpreter)):
+                values[-1] = Recorded(recorder, arg)
+            elif place is not None:
                 mask |= 1 << i
                 parents.append(place)
     out = prim.impl(*values, **params) if interpreter is None else interpreter.process(prim, values, params)
@@ -448,6 +450,11 @@ class Record(Interpreter):
         super().__init__("recording of tensors")
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+        if not any(a.__class__ is Recorded and a.interpreter is self for a in args):
+            return self.pass_on(prim, args, params)
+        rule = prim.rules.get(Record)
+        if rule is not None:
+            return rule(self, args, params)
         tensors = [a.tensor if a.__class__ is Recorded and a.interpreter is self else a for a in args]
         if prim.make_plan is None and prim.definition is not None:
             return prim.definition(*args, **params)
@@ -471,6 +478,22 @@ class Record(Interpreter):
         if x.__class__ is Recorded and x.interpreter is self:
             return x.tensor
         return x if x is None or isinstance(x, Tensor) else wrap_value(x)
+
+
+class Bottom(Record):
+    """The recorder below all transforms of `torch.func`: there tensors that require grad are recorded, others computed.
+
+    What the transforms compute of the former is on the tape, so that their results can be differentiated by it.
+    """
+
+
+def recorder_below(interpreter: Interpreter | None) -> Bottom | None:
+    """Return the recorder at the bottom of a chain of interpreters, if there is one."""
+    while interpreter is not None:
+        if interpreter.__class__ is Bottom:
+            return interpreter
+        interpreter = interpreter.parent
+    return None
 
 
 def pull_recorded(node: Node, ct: Any) -> list[Tensor | None]:

@@ -6,9 +6,14 @@ Draws come from NumPy's Philox, one stream per generator; the same seed gives th
 from __future__ import annotations
 
 import contextlib
+import threading
 import types
+from typing import ClassVar
 
 import numpy as np
+
+from fgrad.extend import TABLE as P
+from fgrad.extend import Batch, state
 
 from .. import dtypes, views
 from ..tensor import Tensor, fresh, wrap
@@ -65,9 +70,60 @@ class Generator:
 default_generator = Generator()
 
 
+class _Drawing(threading.local):
+    """How draws are made in this thread: None, or what `randomness` says under the innermost vmap."""
+
+    randomness = None
+
+
+_drawing = _Drawing()
+
+
+@contextlib.contextmanager
+def drawing(randomness):
+    """Draw as vmap's `randomness` says inside."""
+    outer = _drawing.randomness
+    _drawing.randomness = randomness
+    try:
+        yield
+    finally:
+        _drawing.randomness = outer
+
+
 def source(generator):
-    """Return NumPy's generator behind `generator`, None meaning the default one."""
-    return (generator or default_generator).random
+    """Return NumPy's generator behind `generator`, None meaning the default one; RuntimeError if vmap refuses draws."""
+    random = (generator or default_generator).random
+    if _drawing.randomness == "error":
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+            "randomness flags on vmap or perform the randomness operation out of vmap"
+        )
+    return _ForEach(random) if _drawing.randomness == "different" else random
+
+
+class _ForEach:
+    """NumPy's generator as vmap sees it that draws for each example: every draw has a batch of them."""
+
+    _sizes: ClassVar = {"random": 0, "standard_normal": 0, "integers": 2, "uniform": 2, "normal": 2, "exponential": 1}
+
+    def __init__(self, random):
+        self._generator = random
+        self.batch = state.interpreter
+        while not isinstance(self.batch, Batch):
+            self.batch = self.batch.parent
+
+    def __getattr__(self, name):
+        if name not in self._sizes:
+            raise NotImplementedError(f"{name} draws under vmap with randomness='different' are not here")
+        place = self._sizes[name]
+
+        def draw(*args):
+            size = (self.batch.size, *args[place])
+            return self.batch.wrap(
+                P["copy"], getattr(self._generator, name)(*args[:place], size, *args[place + 1 :]), 0
+            )
+
+        return draw
 
 
 def manual_seed(seed):
@@ -120,7 +176,7 @@ def _normal(shape, d, generator=None):
     random = source(generator)
     if d.kind == "c":
         return ((random.standard_normal(shape) + 1j * random.standard_normal(shape)) / np.sqrt(2)).astype(d)
-    return np.asarray(random.standard_normal(shape)).astype(d)
+    return random.standard_normal(shape).astype(d)
 
 
 def _uniform(shape, d, generator=None):
@@ -128,8 +184,8 @@ def _uniform(shape, d, generator=None):
     if d.kind == "c":
         return (random.random(shape) + 1j * random.random(shape)).astype(d)
     if d == dtypes.FLOAT32:
-        return np.asarray(random.random(shape, np.float32))
-    return np.asarray(random.random(shape)).astype(d)
+        return random.random(shape, np.float32)
+    return random.random(shape).astype(d)
 
 
 filled("randn", _normal)
@@ -144,7 +200,7 @@ def randint(*bounds, size=None, generator=None, dtype=None, device=None, require
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     data = source(generator).integers(low, high, shape_of((size,)))
-    return made(np.asarray(data).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
+    return made(data.astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
 
 
 def randint_like(input, low, high=None, *, dtype=None, device=None, requires_grad=False):

@@ -4,7 +4,7 @@ Each text runs with `torch` bound to fgrad.compat (tests/compat) and, against th
 A program that starts with `raises Kind: phrase` must end in that error.
 """
 
-from tests.compat.programs_func import FUNCTION_TRANSFORMS
+from tests.compat.programs_func import BATCHED, FUNCTION_TRANSFORMS, TRANSFORMS
 from tests.compat.programs_state import INFERENCE, SAVED_VIEWS
 
 ENGINE = {
@@ -1740,6 +1740,8 @@ CONVERSIONS = {
 
 AREAS = {
     "inference": INFERENCE,
+    "batched": BATCHED,
+    "transforms": TRANSFORMS,
     "saved views": SAVED_VIEWS,
     "functions under transforms": FUNCTION_TRANSFORMS,
     "engine": ENGINE,

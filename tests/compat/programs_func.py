@@ -211,3 +211,179 @@ FUNCTION_TRANSFORMS = {
         torch.autograd.Function.vmap(None, (0,), torch.ones(1))
     """,
 }
+
+BATCHED = {
+    "is_grads_batched in one pass": """
+        p = torch.tensor(data(4, 3, seed=3), requires_grad=True)
+        outs = [(p.cumsum(1) * p).sin(), p.max(1)[0], p.sort(1)[0], torch.logsumexp(p, 0), (p.t() @ p).det(), p[[0, 1]], p.prod(1),
+                p.norm(dim=0), p.std(0), torch.cat([p, p]), p.view(-1)[2:], p.expand(2, 4, 3), torch.where(p > 0, p, -p), p.clone().mul_(2),
+                torch.nn.functional.layer_norm(p, (3,)), torch.nn.functional.conv1d(p[None], torch.ones(2, 4, 2).double())]
+        for k, out in enumerate(outs):
+            g = torch.tensor(data(5, *out.shape, seed=k))
+            show(torch.autograd.grad(out, p, g, is_grads_batched=True, retain_graph=True))
+    """,
+    "is_grads_batched of several outputs and unused inputs": """
+        p = torch.tensor(data(4, 3, seed=3), requires_grad=True); q = torch.ones(2, requires_grad=True)
+        two = torch.ones(2).double()
+        show(torch.autograd.grad([p * 2, p.sum()], p, [torch.ones(2, 4, 3).double(), two], is_grads_batched=True))
+        show(torch.autograd.grad((p * 2).sum(), [p, q], two, is_grads_batched=True, allow_unused=True))
+        show(torch.autograd.grad((p * 2).sum(), [p, q], two, is_grads_batched=True, materialize_grads=True))
+    """,
+    "is_grads_batched with create_graph": """
+        p = torch.tensor(data(3, seed=3), requires_grad=True)
+        (g,) = torch.autograd.grad(p ** 3, p, torch.eye(3).double(), is_grads_batched=True, create_graph=True)
+        show(g)
+        show(torch.autograd.grad(g.sum(), p))
+    """,
+    "is_grads_batched of a wrong shape": """
+        raises RuntimeError: we interpret the first dimension of each grad_output as the batch dimension
+        p = torch.ones(4, 3, requires_grad=True)
+        torch.autograd.grad(p * 2, p, torch.ones(4, 3), is_grads_batched=True)
+    """,
+    "vectorized jacobians": """
+        x, y = torch.tensor(data(3, seed=1)), torch.tensor(data(2, 3, seed=2))
+        f = lambda x, y: ((x * y).exp(), (y @ x).tanh(), x.sum() * y[0, 0])
+        jacobian = torch.autograd.functional.jacobian
+        for options in (dict(vectorize=True), dict(vectorize=True, strategy='forward-mode')):
+            show(jacobian(f, (x, y), **options))
+            show([jacobian(g, x, **options) for g in (lambda x: x ** 2, lambda x: torch.ones(2), lambda x: x.max(), lambda x: x.softmax(0))])
+            show(jacobian(lambda x: (x ** 2, x.sum()), x, **options))
+            show(jacobian(lambda x, y: x * 2, (x, y), **options))
+    """,
+    "vectorized hessians": """
+        x, y = torch.tensor(data(3, seed=1)), torch.tensor(data(2, 3, seed=2))
+        hessian = torch.autograd.functional.hessian
+        show(hessian(lambda x: (x ** 3).sum(), x, vectorize=True))
+        show(hessian(lambda x, y: ((y @ x) ** 2).sum().exp(), (x, y), vectorize=True))
+        show(hessian(lambda x: (x ** 3).sum(), x, vectorize=True, outer_jacobian_strategy='forward-mode').detach())
+    """,
+    "a Function on the way": """
+        seen = []
+        class F(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x): return x * 2
+            @staticmethod
+            def setup_context(ctx, inputs, output): pass
+            @staticmethod
+            def backward(ctx, g): return g * 3
+        x = torch.ones(3, requires_grad=True)
+        show(torch.autograd.grad(F.apply(x), x, torch.eye(3), is_grads_batched=True))
+    """,
+    "forward strategy alone": """
+        raises NotImplementedError: only implemented for `vectorize=True`
+        torch.autograd.functional.jacobian(lambda x: x, torch.ones(2), strategy="forward-mode")
+    """,
+    "strict and vectorize": """
+        raises RuntimeError: are not supported together
+        torch.autograd.functional.jacobian(lambda x: x, torch.ones(2), strict=True, vectorize=True)
+    """,
+}
+
+TRANSFORMS = {
+    "results are on the tape": """
+        func = torch.func
+        x = torch.tensor([1., 2., 3.], requires_grad=True); w = torch.tensor([2., -1., 0.5], requires_grad=True); z = torch.arange(3.)
+        def both(y, *leaves): return [y.detach(), y.requires_grad, torch.autograd.grad(y.sum(), leaves)]
+        show(both(func.grad(lambda z: (z ** 2 * w).sum())(z), w))
+        show(both(func.grad(lambda z: (z ** 3).sum())(x), x))
+        show(both(func.vmap(lambda z: (z * w).sum())(torch.ones(2, 3)), w))
+        show(both(func.vmap(torch.sin)(x) * w, x, w))
+        show(both(func.jacrev(lambda z: z * z * w)(x), x, w))
+        show(both(func.jacfwd(lambda z: z * z * w)(z), w))
+        show(both(func.hessian(lambda z: (z ** 3 * w).sum())(x), x, w))
+        show(both(func.jvp(lambda z: z ** 2 * w, (x,), (torch.ones(3),))[1], x, w))
+        out, pull = func.vjp(lambda z: z ** 2 * w, x)
+        show(both(out, x, w)); show(both(pull(torch.ones(3))[0], x, w))
+        show(both(func.vmap(func.grad(lambda z, v: (z ** 2 * v).sum()), in_dims=(0, None))(torch.ones(2, 3), w), w))
+        show(func.grad(lambda z: z.sum())(x).requires_grad)
+        with torch.no_grad():
+            show(func.grad(lambda z: (z ** 2 * w).sum())(z))
+    """,
+    "a Function's results are on the tape": """
+        class Odd(torch.autograd.Function):
+            @staticmethod
+            def forward(x, w): return x * x * w
+            @staticmethod
+            def setup_context(ctx, inputs, output): ctx.save_for_backward(*inputs)
+            @staticmethod
+            def backward(ctx, g):
+                x, w = ctx.saved_tensors
+                return 20 * g * x * w, 3 * g * x * x
+        w = torch.tensor([2., -1.], requires_grad=True); x = torch.tensor([1., 3.])
+        out = torch.func.grad(lambda x: (Odd.apply(x, w) ** 2).sum())(x)
+        show(out); show(torch.autograd.grad(out.sum(), w))
+    """,
+    "vmap": """
+        F = torch.nn.functional; vmap = torch.func.vmap; grad = torch.func.grad
+        z = torch.tensor(data(3, 4, seed=1)); k = torch.tensor([0, 2, 1]); w = torch.tensor(data(4, seed=2, low=.5, high=2.))
+        show([vmap(f)(z) for f in (lambda z: z.max(0)[0], lambda z: z.sort()[0], lambda z: z.topk(2)[0], lambda z: z.argmax(), lambda z: z.median(),
+              lambda z: z.cummax(0)[0], lambda z: z.view(2, 2), lambda z: z[1:], lambda z: F.max_pool1d(z[None], 2), lambda z: z.diag(),
+              lambda z: z.prod(), lambda z: torch.where(z > 0, z, 0), lambda z: z.norm(), lambda z: z.clamp(0), lambda z: z.expand(2, 4),
+              lambda z: torch.stack([z, z]), lambda z: z @ z, lambda z: z.new_zeros(2) + z[:2], lambda z: z.unbind()[0], lambda z: z.split(2)[1],
+              lambda z: z.var(), lambda z: z.flip(0), lambda z: z.cumsum(0), lambda z: (z, z.sum()))])
+        show([vmap(f)(z, k) for f in (lambda z, k: F.cross_entropy(z, k), grad(lambda z, k: F.cross_entropy(z[None], k[None])),
+              grad(lambda z, k: F.nll_loss(z, k)), grad(lambda z, k: F.cross_entropy(z, k, weight=w, label_smoothing=.1)),
+              grad(lambda z, k: F.cross_entropy(z[None], k[None], ignore_index=2)), lambda z, k: z.gather(0, k[None]), lambda z, k: z[k])])
+        show([vmap(lambda z: z.sum(), in_dims=1)(z), vmap(lambda z: z * 2, out_dims=1)(z), vmap(vmap(lambda z: z * z))(z), vmap(lambda z: z * 2, chunk_size=2)(z)])
+        show([vmap(lambda a, b: a + b, in_dims=(0, None))(z, z[0]), vmap(lambda d: d['a'])({'a': z})])
+    """,
+    "writes in place": """
+        z = torch.tensor(data(3, 4, seed=1))
+        def a(x):
+            y = x.clone(); y[0] = 5; y[1:].mul_(2)
+            return (y * y).sum()
+        def b(x):
+            y = x * 1; v = y.view(2, 2); v[0] = 1; w = y[:2]
+            return (w * y[2:]).sum() + v.sum()
+        def c(x):
+            y = x * 1; v = y[1:3]; y.mul_(3)
+            return v.sum()
+        grad, vmap, jvp = torch.func.grad, torch.func.vmap, torch.func.jvp
+        for f in (a, b, c):
+            show([grad(f)(z[0]), vmap(f)(z), vmap(grad(f))(z), grad(lambda z: vmap(f)(z).sum())(z), jvp(f, (z[0],), (z[1],))])
+    """,
+    "writes of traced values": """
+        z = torch.tensor(data(3, seed=1))
+        def f(x):
+            out = torch.zeros(4, dtype=torch.double)
+            out[1] = x[0] * 2; out[2:] += x[1:3]
+            return (out * out).sum()
+        show(torch.func.grad(f)(z)); show(torch.func.jvp(f, (z,), (z,)))
+    """,
+    "grad_and_value, argnums and aux": """
+        f = lambda x, y: ((x * y).sum(), x + y)
+        x, y = torch.arange(3.), torch.ones(3)
+        show(torch.func.grad(f, argnums=1, has_aux=True)(x, y))
+        show(torch.func.grad_and_value(lambda x, y: (x * y).sum(), argnums=(0, 1))(x, y))
+    """,
+    "linearize": """
+        out, push = torch.func.linearize(lambda x: x.sin() * 2, torch.arange(3.))
+        show(out); show(push(torch.ones(3))); show(push(torch.arange(3.)))
+    """,
+    "random draws under vmap: an error unless told": """
+        raises RuntimeError: called random operation while in randomness error mode
+        torch.func.vmap(lambda x: x + torch.randn(2))(torch.ones(3, 2))
+    """,
+    "random draws under vmap": """
+        x = torch.zeros(3, 2)
+        same = torch.func.vmap(lambda x: x + torch.randn(2), randomness="same")(x)
+        different = torch.func.vmap(lambda x: x + torch.rand(2), randomness="different")(x)
+        assert bool((same[0] == same[1]).all()) and not bool((different[0] == different[1]).all())
+        dropped = torch.func.vmap(lambda x: torch.nn.functional.dropout(x + 1, 0.5), randomness="different")(torch.zeros(4, 64))
+        assert not bool((dropped[0] == dropped[1]).all())
+        show([tuple(same.shape), tuple(different.shape)])
+    """,
+    "sizes that differ": """
+        raises ValueError: Expected all tensors to have the same size in the mapped dimension, got sizes [3, 4]
+        torch.func.vmap(lambda a, b: a + b)(torch.ones(3, 4), torch.ones(4))
+    """,
+    "a result that is no tensor": """
+        raises ValueError: must only return Tensors, got type <class 'int'>
+        torch.func.vmap(lambda a: 3)(torch.ones(3, 4))
+    """,
+    "an argument that is no tensor": """
+        raises ValueError: We cannot vmap over non-Tensor arguments
+        torch.func.vmap(lambda a: a)(3)
+    """,
+}

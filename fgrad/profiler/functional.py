@@ -128,16 +128,19 @@ class Watched:
 
 
 def seen_pull(pull: Callable[..., Any], saved: Any, types: Any, params: Any, ct: Any) -> Any:
-    """Run a pull so that the operators in its rule are events, too; what it gives is plain again."""
+    """Run a pull so that the operators in its rule are events, too.
+
+    What it gives is plain again, unless this is a pull within the rule of another, whose values are seen already.
+    """
     observer = state.interpreter
-    if not isinstance(observer, Observer):
+    several = ct.__class__ in (list, tuple)
+    if not isinstance(observer, Observer) or any(x.__class__ is Seen for x in (*saved, *(ct if several else (ct,)))):
         return pull(saved, types, params, ct)
 
     def lift(x: Any) -> Any:
         return Seen(observer, x) if hasattr(x, "dtype") and hasattr(x, "shape") else x
 
-    ct = [lift(c) for c in ct] if ct.__class__ in (list, tuple) else lift(ct)
-    pulled = pull([lift(x) for x in saved], types, params, ct)
+    pulled = pull([lift(x) for x in saved], types, params, [lift(c) for c in ct] if several else lift(ct))
     return [g.value if g.__class__ is Seen else g for g in pulled]
 
 

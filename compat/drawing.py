@@ -43,7 +43,7 @@ def draw(tensors, names=None, max_nodes=60):
         >>> import fgrad.compat as torch
         >>> w = torch.ones(3, requires_grad=True)
         >>> torch.draw((w * w).sum(), names={"w": w})
-        <picture of the graph of SumBackward0: 2 operations, 24 B saved for backward>
+        <picture of the graph of SumBackward0: 2 operations, 12 B saved for backward>
     """
     roots = list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
     for k, t in enumerate(roots):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fgrad.core import ArrayType
-from fgrad.drawing.steps import Group, SavedValue, size_of, total
-from fgrad.drawing.text import bytes_text, plural, seconds_text, shorten
+from fgrad.drawing.steps import Group, size_of, total
+from fgrad.drawing.text import bytes_text, listed, near, plural, seconds_text, shorten
 
 WIDTH = 34
 """Columns of a line on a box; what is longer is shortened, and stands whole in the tip."""
@@ -33,40 +33,39 @@ def boxes_of(groups: Sequence[Group]) -> list[Box]:
 
 def _box(group: Group, longest: float) -> Box:
     title = group.title + (f" ×{group.repeats}" if group.repeats > 1 else "")
-    lines = [group.detail] if group.detail else []
+    lines = [line for line in _lines(group) if line]
+    seconds = group.seconds
+    sources = list(dict.fromkeys(near(step.source) for step in group.steps if step.source))
+    tip = "\n".join([title, *map(", ".join, lines), *sources[:12], *(["…"] if len(sources) > 12 else [])])
+    share = None if seconds is None else seconds / longest if longest else 0.0
+    return Box(group, shorten(title, WIDTH), [listed(line, WIDTH) for line in lines], tip, share)
+
+
+def _lines(group: Group) -> list[list[str]]:
+    """Return the lines below the title of a box, each as a list of what it names."""
+    lines = [list(group.detail)]
     if group.folded and group.role == "operation":
-        lines.append(_contents(group))
-    lines.append(_types(group.shown) if group.role == "operation" or not group.folded else _size(group))
+        lines.append(_counted([step.name for step in group.steps[: len(group.steps) // group.repeats]]))
+    if group.folded and group.role != "operation":
+        lines.append([bytes_text(sum(size_of(kind) for kind in _known(group)))])
+    else:
+        lines.append(_counted(["type unknown" if kind is None else str(kind) for kind in group.shown]))
     saved = group.saved
     if saved:
-        lines.append(f"saves {bytes_text(total(saved))}: {_whats(saved)}")
-    seconds = group.seconds
-    if seconds is not None:
-        lines.append(seconds_text(seconds))
-    sources = list(dict.fromkeys(step.source for step in group.steps if step.source))
-    tip = "\n".join([title, *lines, *sources[:12], *(["…"] if len(sources) > 12 else [])])
-    share = None if seconds is None else seconds / longest if longest else 0.0
-    return Box(group, shorten(title, WIDTH), [shorten(line, WIDTH) for line in lines if line], tip, share)
+        first, *others = dict.fromkeys(s.what for s in saved)
+        lines.append([f"saves {bytes_text(total(saved))}: {first}", *others])
+    if group.seconds is not None:
+        lines.append([seconds_text(group.seconds)])
+    return lines
 
 
-def _contents(group: Group) -> str:
-    """Return the operations of one round of a group, the most frequent first."""
-    counts = Counter(step.name for step in group.steps[: len(group.steps) // group.repeats]).most_common()
-    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts)
+def _counted(names: Sequence[str]) -> list[str]:
+    """Return names with how often they occur, the most frequent first."""
+    return [name if n == 1 else f"{n} {name}" for name, n in Counter(names).most_common()]
 
 
-def _types(kinds: Sequence[ArrayType | None]) -> str:
-    names = Counter("type unknown" if kind is None else str(kind) for kind in kinds)
-    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in names.items())
-
-
-def _size(group: Group) -> str:
-    kinds = [kind for step in group.steps for kind in step.types if kind is not None]
-    return bytes_text(sum(map(size_of, kinds)))
-
-
-def _whats(saved: Sequence[SavedValue]) -> str:
-    return ", ".join(dict.fromkeys(s.what for s in saved))
+def _known(group: Group) -> list[ArrayType]:
+    return [kind for step in group.steps for kind in step.types if kind is not None]
 
 
 def summary(groups: Sequence[Group]) -> str:

@@ -37,19 +37,30 @@ def fold(steps: Sequence[Step], limit: int) -> list[Group]:
 
 
 def _single(step: Step) -> Group:
-    return Group([step], step.scope or step.name, step.note)
+    return Group([step], step.scope or step.name, [step.note] if step.note else [])
 
 
 def _folded(operations: Sequence[Step], limit: int) -> list[Group]:
-    """Return the finest folding that has at most `limit` groups; many lines of few functions become ranges of lines."""
+    """Return the folding with most groups, up to `limit`: by line or by function, with what repeats joined or not.
+
+    If it is one by function with few groups, many lines lie in few functions: these are cut into ranges of lines.
+    """
     lines = _runs([[step] for step in operations], lambda run: run[0].source)
     functions = _runs(lines, lambda run: function_at(run[0].source))
-    for runs in (lines, functions):
-        for groups in ([_group(run) for run in runs], _repeats(runs)):
-            if len(groups) <= limit:
-                too_few = runs is functions and 4 * len(groups) < limit
-                return _chunks(lines, limit) if too_few else groups
-    return _chunks(functions, limit)
+    by_line, by_function = _finest(lines, limit), _finest(functions, limit)
+    if by_line and len(by_line) >= len(by_function):
+        return by_line
+    if 4 * len(by_function) >= limit:
+        return by_function
+    return _chunks(lines if by_function else functions, limit)
+
+
+def _finest(runs: Runs, limit: int) -> list[Group]:
+    """Return a group for each run, or with what repeats joined; nothing if that is more than `limit`, too."""
+    groups = [_group(run) for run in runs]
+    if len(groups) > limit:
+        groups = _repeats(runs)
+    return groups if len(groups) <= limit else []
 
 
 def _runs(runs: Runs, key: Callable[[list[Step]], object]) -> Runs:
@@ -115,13 +126,13 @@ def _rounds(names: Sequence[str]) -> int:
     return next((len(names) // p for p in periods if names[p:] == names[:-p]), 1)
 
 
-def _place(places: Sequence[str]) -> str:
+def _place(places: Sequence[str]) -> list[str]:
     """Return `model.py:3-7` for places in one file; nothing if they are in several."""
     files = {place.rpartition(":")[0] for place in places}
     lines = sorted({int(line) for place in places if (line := place.rpartition(":")[2]).isdigit()})
     if len(files) != 1 or not lines:
-        return ""
-    return f"{os.path.basename(files.pop())}:{lines[0]}{f'-{lines[-1]}' if len(lines) > 1 else ''}"
+        return []
+    return [f"{os.path.basename(files.pop())}:{lines[0]}{f'-{lines[-1]}' if len(lines) > 1 else ''}"]
 
 
 def _connected(steps: Sequence[Step], groups: list[Group], merge: bool) -> list[Group]:
@@ -162,7 +173,7 @@ def _several(ends: Sequence[Step]) -> Group:
     if len(ends) == 1:
         return _single(ends[0])
     names = list(dict.fromkeys(step.name for step in ends))
-    return Group(ends, plural(len(ends), ends[0].role), ", ".join(names))
+    return Group(ends, plural(len(ends), ends[0].role), names)
 
 
 def function_at(source: str) -> str:

@@ -13,7 +13,7 @@ from fgrad.drawing import svg
 from fgrad.drawing.files import write_svg
 from fgrad.drawing.html import table
 from fgrad.drawing.svg import document, element, legend, text, titled
-from fgrad.drawing.text import bytes_text, plural, seconds_text, shorten
+from fgrad.drawing.text import bytes_text, near, plural, seconds_text, shorten
 from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
 
 KINDS = ("saved", "gradient", "value")
@@ -27,7 +27,11 @@ HOLDERS = 12
 
 
 class Holder(NamedTuple):
-    """Bytes alive at one moment that one line made: `name` is the operation, `line` is empty if it was not recorded."""
+    """Bytes alive at one moment that one operation of one line made, in `count` calls.
+
+    For gradients `name` is the step of the backward pass, and `line` that of the operation it goes back through. `line`
+    is empty if stacks were not recorded.
+    """
 
     nbytes: int
     kind: str
@@ -75,7 +79,7 @@ class MemoryTimeline:
         found: dict[tuple[str, str, str], int] = defaultdict(int)
         makers: dict[tuple[str, str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for m in self._memory[: at + 1]:
-            key = m.kind, m.event.name if m.event else "made before", _line(m.event)
+            key = m.kind, *_maker(m.event)
             found[key] += m.bytes
             makers[key][m.event.id if m.event else 0] += m.bytes
         alive = [
@@ -94,7 +98,7 @@ class MemoryTimeline:
         write_svg(path, "memory over time", self.svg(), self._table(100))
 
     def _table(self, count: int) -> str:
-        rows = [[bytes_text(h.nbytes), MEANINGS[h.kind], h.name, h.count, h.line] for h in self.holders(count)]
+        rows = [[bytes_text(h.nbytes), MEANINGS[h.kind], h.name, h.count, near(h.line)] for h in self.holders(count)]
         caption = f"alive at the peak of {bytes_text(self.peak)}, {seconds_text(self._peak_time())} in"
         return table(["bytes", "what for", "made by", "arrays of", "line"], rows, caption)
 
@@ -109,8 +113,20 @@ class MemoryTimeline:
         return f"<memory timeline: peak {bytes_text(self.peak)}{f' ({at_peak})' if at_peak else ''}>"
 
 
-def _line(event: FunctionEvent | None) -> str:
-    return event.stack[0] if event is not None and event.stack else ""
+def _maker(event: FunctionEvent | None) -> tuple[str, str]:
+    """Return the name and the line of what made an array: of a gradient, the step of backward and its forward line."""
+    if event is None:
+        return "made before", ""
+    step: FunctionEvent | None = event
+    while step is not None and step.category != "backward":
+        step = step.parent
+    if step is None:
+        return event.name, _line(event)
+    return step.name, _line(step.forward or step)
+
+
+def _line(event: FunctionEvent) -> str:
+    return event.stack[0] if event.stack else ""
 
 
 # ------------------------------------------------------------------------------------------------------ the picture
@@ -210,6 +226,6 @@ def _rows(timeline: MemoryTimeline, top: float) -> tuple[list[str], float]:
         content = element("rect", x=MARGIN, y=y - 10, width=12.0, height=12.0, fill=COLOURS[h.kind])
         content += text(MARGIN + 100, y, bytes_text(h.nbytes), "fg-ink", "end")
         content += text(MARGIN + 116, y, shorten(name, 44), "fg-ink")
-        content += text(MARGIN + 456, y, shorten(h.line, 90), "fg-dim fg-small")
-        parts.append(titled(content, f"{bytes_text(h.nbytes)} {MEANINGS[h.kind]}\n{name}\n{h.line}"))
+        content += text(MARGIN + 456, y, shorten(near(h.line), 90), "fg-dim fg-small")
+        parts.append(titled(content, f"{bytes_text(h.nbytes)} {MEANINGS[h.kind]}\n{name}\n{near(h.line)}"))
     return parts, top + 12 + 17 * len(holders) + 8

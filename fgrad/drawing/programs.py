@@ -70,15 +70,17 @@ def _nested(eq: Equation) -> list[Program]:
 
 
 def equation_note(eq: Equation) -> str:
-    """Return operands that are numbers, parameters, and the size of Programs within."""
-    parts = []
-    if any(isinstance(a, Literal) for a in eq.inputs):
-        parts.append(f"({', '.join(repr(a.value) if isinstance(a, Literal) else '_' for a in eq.inputs)})")
+    """Return operands that are numbers, and parameters."""
+    numbers = ", ".join(repr(a.value) if isinstance(a, Literal) else "_" for a in eq.inputs)
+    given = f"({numbers})" if any(isinstance(a, Literal) for a in eq.inputs) else ""
+    return " ".join(filter(None, [given, parameters_text(eq)]))
+
+
+def parameters_text(eq: Equation) -> str:
+    """Return the size of Programs within, and parameters that say something."""
     nested = _nested(eq)
-    if nested:
-        parts.append(plural(sum(len(p.equations) for p in nested), "equation"))
-    parts += [f"{k}={v}" for k, v in eq.params.items() if _is_plain(v) and not _is_empty(v)]
-    return " ".join(parts)
+    size = [plural(sum(len(p.equations) for p in nested), "equation")] if nested else []
+    return " ".join(size + [f"{k}={v}" for k, v in eq.params.items() if _is_plain(v) and not _is_empty(v)])
 
 
 def _is_plain(value: Any) -> bool:

@@ -47,12 +47,13 @@ class Step:
 class Group:
     """Steps drawn as one box; `repeats` of the same kind may stand one after the other in it.
 
-    `reads` are the positions of the groups it reads; `shown` are the types that leave it.
+    `detail` is what stands below the title, `reads` are the positions of the groups it reads, and `shown` the types
+    that leave it.
     """
 
     steps: Sequence[Step]
     title: str
-    detail: str = ""
+    detail: Sequence[str] = ()
     repeats: int = 1
     reads: list[int] = field(default_factory=list)
     shown: list[ArrayType | None] = field(default_factory=list)

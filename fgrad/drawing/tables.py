@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fgrad.drawing.html import folded, table
 from fgrad.drawing.picture import draw
-from fgrad.drawing.programs import equation_note
-from fgrad.drawing.text import plural, seconds_text
+from fgrad.drawing.programs import parameters_text
+from fgrad.drawing.text import near, plural, seconds_text
 from fgrad.profiler.events import EventList
 from fgrad.program import Atom, Literal, Program, Var, letters
 
@@ -27,7 +27,7 @@ def program_html(program: Program) -> str:
     rows += [[typed(v), "constant", "", "", ""] for v, _ in program.consts]
     for eq in program.equations[:LONGEST]:
         operands = ", ".join(map(name, eq.inputs))
-        rows.append([", ".join(map(typed, eq.outputs)), eq.prim.name, operands, equation_note(eq), eq.source])
+        rows.append([", ".join(map(typed, eq.outputs)), eq.prim.name, operands, parameters_text(eq), near(eq.source)])
     more = len(program.equations) - LONGEST
     if more > 0:
         rows.append([f"… {plural(more, 'more equation')}", "", "", "", ""])
@@ -61,9 +61,6 @@ def events_table(events: EventList) -> str:
     ]
     if len(ordered) > LONGEST:
         rows.append([f"… {plural(len(ordered) - LONGEST, 'more row')}"])
-    caption = (
-        "self: without what happened inside, each moment counted once; total: from start to end; bytes: read and "
-        "written; "
-        f"{seconds_text(events.unattributed_ns / 1e9)} of {seconds_text(events.wall_ns / 1e9)} observed were in no event"
-    )
-    return table(EVENT_COLUMNS, rows, caption)
+    unseen = f"{seconds_text(events.unattributed_ns / 1e9)} of {seconds_text(events.wall_ns / 1e9)}"
+    meanings = "self: without what happened inside; total: from start to end; bytes: read and written"
+    return table(EVENT_COLUMNS, rows, f"{meanings}; {unseen} observed were in no event")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
+from collections.abc import Sequence
 
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -73,6 +75,25 @@ def shorten(text: str, width: int) -> str:
             break
         tail = c + tail
     return f"{head}…{tail}"
+
+
+def listed(items: Sequence[str], width: int) -> str:
+    """Return items with commas between them: as many as fit into `width` columns, then ….
+
+    Example:
+        >>> listed(["2 mul", "add", "reduce_sum"], 15)
+        '2 mul, add, …'
+    """
+    whole = ", ".join(items)
+    if cells(whole) <= width or len(items) == 1:
+        return shorten(whole, width)
+    fitting = [", ".join(items[:k]) + ", …" for k in range(1, len(items))]
+    return next((text for text in reversed(fitting) if cells(text) <= width), shorten(items[0], width - 3) + ", …")
+
+
+def near(place: str) -> str:
+    """Return a place in a file, its path relative to the working directory where it lies below that."""
+    return place.removeprefix(os.getcwd() + os.sep)
 
 
 def printable(text: str) -> str:

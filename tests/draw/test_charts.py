@@ -1,5 +1,7 @@
 """Pictures of profiles: golden structure from events made by hand, so that no time decides a test."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -98,7 +100,7 @@ def test_any_events_make_well_formed_pictures(make, events):
 def test_deep_nests_need_no_recursion():
     item = ("f", "op", 0, 3000)
     events = [FunctionEvent(k + 1, f"f{k}", 7, k, 10_000 - k, "op") for k in range(3000)]
-    for outer, inner in zip(events, events[1:], strict=False):
+    for outer, inner in itertools.pairwise(events):
         outer.append_child(inner)
     parse_svg(flames.flamegraph_svg(EventList(events, [(7, item[0], 0, 10_000)])))
 

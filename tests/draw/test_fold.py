@@ -46,7 +46,7 @@ def test_edges_between_groups_are_those_of_their_steps(steps, limit):
 
 
 def operations(groups):
-    return [(g.title, g.detail, len(g.steps), g.repeats) for g in groups if g.role == "operation"]
+    return [(g.title, *g.detail, len(g.steps), g.repeats) for g in groups if g.role == "operation"]
 
 
 def test_a_loop_in_lines_of_its_own_is_one_box():
@@ -73,7 +73,7 @@ def test_functions_fold_where_lines_are_too_many():
         steps.append(Step(f"op{k}", "operation", [k], [SCALAR], "", f"/nowhere/model.py:{k + 1}"))
     groups = [g for g in fold(steps, 10) if g.role == "operation"]
     assert [len(g.steps) for g in groups] == [4] * 10
-    assert groups[0].detail == "model.py:1-4"
+    assert groups[0].detail == ["model.py:1-4"]
     assert source.count("\n") == 12
 
 
@@ -107,3 +107,30 @@ def test_the_function_of_a_line():
 def test_a_limit_below_one_is_refused():
     with pytest.raises(ValueError, match="max_nodes must be at least 1, got 0"):
         fgrad.draw(np.sin, 1.0, max_nodes=0)
+
+
+def test_a_transformer_folds_into_its_functions():
+    def norm(x):
+        m = x.mean(-1, keepdims=True)
+        v = ((x - m) ** 2).mean(-1, keepdims=True)
+        return (x - m) / np.sqrt(v + 1e-5)
+
+    def attention(p, x):
+        s = (x @ p["q"]) @ (x @ p["k"]).T
+        e = np.exp(s - s.max(-1, keepdims=True))
+        a = e / e.sum(-1, keepdims=True)
+        return a @ (x @ p["v"])
+
+    def model(params, x):
+        for p in params:
+            x = x + attention(p, norm(x))
+            x = x + np.tanh(norm(x) @ p["w"])
+        return (x**2).mean()
+
+    params = [{name: np.ones((4, 4)) for name in "qkvw"} for _ in range(5)]
+    picture = fgrad.draw(model, params, np.ones((3, 4)), max_nodes=40)
+    titles = [g.title.rpartition(".")[2] for g in picture.groups if g.role == "operation"]
+    assert sum(len(g.steps) for g in picture.groups if g.role == "operation") > 150
+    assert titles[:4] == ["norm", "attention", "add", "norm"]
+    assert titles.count("norm") == 10
+    assert titles.count("attention") == 5

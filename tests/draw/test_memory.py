@@ -103,3 +103,16 @@ def test_tensors():
     assert all((timeline.live[kind] >= 0).all() for kind in KINDS)
     assert timeline.live["saved"].max() >= 4000
     assert timeline.live["gradient"].max() >= 4000
+
+
+def test_gradients_are_named_by_what_they_go_back_through():
+    def loss(x):
+        return np.tanh(x).sum()
+
+    with fgrad.profile(profile_memory=True, with_stack=True) as prof:
+        gradient = fgrad.grad(loss)(np.ones(1000))
+    timeline = prof.memory_timeline()
+    (holder, *_) = timeline.holders(at=len(timeline.times) - 1)
+    line = loss.__code__.co_firstlineno + 1
+    assert (holder.kind, holder.name, holder.nbytes) == ("gradient", "tanh pull", gradient.nbytes)
+    assert f"test_memory.py({line}): loss" in holder.line

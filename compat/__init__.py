@@ -37,18 +37,19 @@ from .anomaly import (  # noqa: E402
     set_anomaly_enabled,
 )
 from .func import vmap  # noqa: E402
+from .sparse import sparse_coo_tensor  # noqa: E402
 from .unchanged import as_torch  # noqa: E402
 
-newaxis = None
+newaxis, sparse_coo = None, "torch.sparse_coo"
 strided, contiguous_format, preserve_format = "torch.strided", "torch.contiguous_format", "torch.preserve_format"
 __version__ = "2.13.0+fgrad"
 
 __all__ = [
     "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "draw", "dtype", "e", "enable_grad", "fft", "finfo",
-    "func", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi", "profiler", "random",
-    "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions", "special", "testing",
-    "utils", "vmap",
+    "func", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi",
+    "profiler", "random", "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions",
+    "sparse_coo_tensor", "special", "testing", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({*_FUNCTIONS, *_dtypes.DTYPES, *_dtypes.ALIASES} - set(__all__))
 

@@ -12,7 +12,7 @@ from ..modes import enable_grad
 from ..tensor import Tensor, wrap
 from . import behaviour
 from .comparison import compare
-from .jacobians import GradcheckError, Problem, as_tuple
+from .jacobians import GradcheckError, Problem, as_tuple, dense_part
 
 
 class Rules(NamedTuple):
@@ -130,7 +130,7 @@ def _inputs_fit(inputs, sparse):
                 f"gradcheck expects all tensor inputs are dense when check_sparse_nnz is set to False: input {k} is "
                 "sparse. check_sparse_nnz=True (or masked=True) checks its gradient at the stored positions."
             )
-        data = (x.stored if x.is_sparse else x)._data
+        data = dense_part(x)._data
         if data.dtype not in (np.float64, np.complex128):
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
@@ -221,7 +221,7 @@ def _gradients_of(func, inputs, seeds):
         # Forward mode hands in tensors that are detached: they require grad as the given ones did.
         args = [x.requires_grad_() if w and not x.requires_grad else x for x, w in zip(args, wanted)]
         outs = [o for o in as_tuple(func(*args[:count])) if isinstance(o, Tensor) and o.requires_grad]
-        targets = [x for x, w in zip(args[:count], wanted) if w]
+        targets = [dense_part(x) for x, w in zip(args[:count], wanted) if w]
         found = grad(outs, targets, args[count:], create_graph=True, allow_unused=True)
         return tuple([g for g in found if g is not None])
 

@@ -37,6 +37,11 @@ def differentiable(x):
     return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
 
+def dense_part(x):
+    """Return the tensor that derivatives by an input are taken by: the values of a sparse one."""
+    return x.stored if x.is_sparse else x
+
+
 def parts_of(x):
     """Return the parts that an output has."""
     return PARTS if x.is_complex() else REAL
@@ -58,7 +63,7 @@ class Problem:
         self.func = func
         self.inputs = inputs
         self.numbers = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
-        self.checked = [inputs[k].stored if inputs[k].is_sparse else inputs[k] for k in self.numbers]
+        self.checked = [dense_part(inputs[k]) for k in self.numbers]
 
         self.run()
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from . import engine
 from .context import AutogradContext
 from .engine import sources
 from .hooks import PlaceHooks
-from .tape import FREED, Node, Output
+from .tape import Node, Output
 from .tensor import Tensor
 
 TRACEBACK, PARENT = "traceback_", "parent_"
@@ -201,7 +202,7 @@ class WatchedPass(engine.Pass):
             raise
 
     def _pull(self, node, g):
-        saved = node._saved
+        operands = held(node)  # before they are freed
         pulled = super()._pull(node, g)
         if settings.check_nan:
             for k, h in enumerate(pulled):
@@ -210,7 +211,7 @@ class WatchedPass(engine.Pass):
                     number = k if node._plan is None else node._plan.active[k]
                     raise RuntimeError(
                         f"Function '{node.name()}' returned nan values in its {number}th output."
-                        f"{_circumstances(node, saved, g, np.shape(_array(h)), index)}"
+                        f"{_circumstances(node, operands, g, np.shape(_array(h)), index)}"
                     )
         return pulled
 
@@ -249,6 +250,43 @@ def _tell(message):
 # ------------------------------------------------------------------------------------------ what a NaN came from
 
 
+class Held(NamedTuple):
+    """A value of the forward pass that a node still knows, and the place it came from; None: the node's own result."""
+
+    name: str
+    value: Any
+    place: Any
+
+
+def held(node):
+    """Return what a node saved, by torch's names, and the leaves among its inputs."""
+    if node._plan is None:
+        kept = [(k, s) for k, s in enumerate(node._kept or ()) if s.kind in ("tensor", "output")]
+        return [
+            Held(f"saved_tensors[{k}]", s.value, None if s.kind == "output" else s.place or CONSTANT) for k, s in kept
+        ]
+    plan, prim = node._plan, node._plan.prim
+    places = dict(zip(plan.active, node._parents))
+    items = {
+        k: Held(_name(prim, k), value, places.get(k, CONSTANT) if k >= 0 else None)
+        for k, value in zip(plan.saves, node._saved or ())
+    }
+    for k, place in places.items():
+        if k not in items and isinstance(place, Tensor):
+            items[k] = Held(_name(prim, k), place, place)
+    return list(items.values())
+
+
+CONSTANT = object()
+"""Stands for the place of an operand that requires no grad."""
+
+
+def _name(prim, k):
+    """Return torch's name for an input of a primitive, or, from -1 downwards, for an output."""
+    name = prim.outputs[~k] if k < 0 else prim.inputs[k] if k < len(prim.inputs) else f"input {k}"
+    return TORCH_NAMES.get(name, name)
+
+
 def _array(x):
     """Return the array behind a gradient or saved value, None if there is none to look at."""
     x = x._data if isinstance(x, Tensor) else x
@@ -261,68 +299,41 @@ def _bad(x):
     return None if x is None else first_bad(x)
 
 
-def _circumstances(node, saved, g, shape, index):
+def _circumstances(node, operands, g, shape, index):
     """Return words on what met at the NaN of a gradient, and on whether the forward pass had made it."""
     given = g if g.__class__ is list else [g]
-    operands = {f"grad_output{k or ''}": x for k, x in enumerate(given)} | _saved(node, saved)
-    met = _met(operands, shape, index)
-    return (f"\nAt {list(index)} it met: {met}." if met else "") + _forward_story(node, saved)
+    met = [Held(f"grad_output{k or ''}", x, None) for k, x in enumerate(given)] + operands
+    words = _met(met, shape, index)
+    return (f"\nAt {list(index)} it met: {words}." if words else "") + _forward_story(node, operands)
 
 
 def _met(operands, shape, index):
     """Return in words what operands held where a result of this shape has `index`."""
-    arrays = {name: _array(x) for name, x in operands.items()}
-    return ", ".join([counterpart(name, x, shape, index) for name, x in arrays.items() if x is not None])
+    arrays = [(item.name, _array(item.value)) for item in operands]
+    return ", ".join([counterpart(name, x, shape, index) for name, x in arrays if x is not None])
 
 
-def _saved(node, saved):
-    """Return what a node saved by torch's names."""
-    if node._plan is None or saved is FREED:
-        return {}
-    return dict(zip(saved_names(node), saved))
-
-
-def saved_names(node):
-    """Return torch's names of what the node of a primitive saves, in order."""
-    prim = node._plan.prim
-    names = [prim.outputs[~k] if k < 0 else prim.inputs[k] if k < len(prim.inputs) else f"x{k}" for k in _kept(node)]
-    return [TORCH_NAMES.get(name, name) for name in names]
-
-
-def _kept(node):
-    return node._plan.saves
-
-
-def _forward_story(node, saved):
-    """Return words on the first NaN among the saved values of the graph behind a node."""
-    if node._plan is None or saved is FREED:
+def _forward_story(node, operands):
+    """Return words on the first NaN among the values that the graph behind a node knows."""
+    known = [(node, operands), *[(other, held(other)) for other in _behind(node)]]
+    if not any(items for _, items in known):
         return ""
-    tainted = [(other, values) for other, values in _behind(node, saved) if any(_bad(x) is not None for x in values)]
+    tainted = [(other, item) for other, items in known for item in items if _bad(item.value) is not None]
     if not tainted:
         return "\nNo NaN was saved by the forward pass: it was made here, in backward."
-    first, values = min(tainted, key=lambda pair: pair[0]._seq)
-    k = next(k for k, x in enumerate(values) if _bad(x) is not None)
-    name = list(_saved(first, values))[k]
-    kept = _kept(first)[k]
+    first, item = min(tainted, key=lambda pair: (pair[0]._seq, pair[1].place is None))  # inputs before results
+    index = _bad(item.value)
     story = (
-        f"\nThe forward value was NaN already: {entry(name, _array(values[k]), _bad(values[k]))} of "
+        f"\nThe forward value was NaN already: {entry(item.name, _array(item.value), index)} of "
         f"{first.name()}{_where(first)}"
     )
-    if kept >= 0:
-        return story + _maker(first, kept, values[k])
-    others = {n: x for n, x in _saved(first, values).items() if n != name}
-    return f"{story}, made there{_from(others, values[k])}."
-
-
-def _maker(node, kept, value):
-    """Return words on who made the NaN in a saved input of a node."""
-    plan = node._plan
-    place = node._parents[plan.active.index(kept)] if kept in plan.active else None
-    if place is None or isinstance(place, Tensor):
-        return ", which came into the graph as it is."
-    maker = place.node_and_index()[0]
-    saved = {} if maker._plan is None else _saved(maker, maker._saved)
-    return f"; {maker.name()}{_where(maker)} made it{_from(saved, value)}."
+    if item.place is None:
+        others = [other for of, items in known if of is first for other in items if other is not item]
+        return f"{story}, made there{_from(others, item.value)}."
+    if item.place is CONSTANT or isinstance(item.place, Tensor):
+        return f"{story}, which came into the graph as it is."
+    maker = item.place.node_and_index()[0]
+    return f"{story}; {maker.name()}{_where(maker)} made it{_from(held(maker), item.value)}."
 
 
 def _from(operands, value):
@@ -330,9 +341,8 @@ def _from(operands, value):
     return f" from {met}" if met else "; fgrad.debug_nans() around the forward pass shows its operands"
 
 
-def _behind(node, saved):
-    """Yield a node with what it saved, and so those that it was computed from."""
-    yield node, saved
+def _behind(node):
+    """Yield the nodes that a node was computed from."""
     seen, stack = {node}, list(sources(node))
     while stack:
         place = stack.pop()
@@ -340,17 +350,14 @@ def _behind(node, saved):
             continue
         seen.add(place)
         stack.extend(sources(place))
-        if place.__class__ is not Output and place._plan is not None and place._saved is not FREED:
-            yield place, place._saved
+        if place.__class__ is not Output:
+            yield place
 
 
 def _where(node):
     """Return the line that recorded a node, where it is known."""
-    place = recorded_at(node)
-    return f" ({place})" if place else ""
-
-
-def recorded_at(node):
-    """Return the place that recorded a node, such as `"model.py", line 3, in f`; nothing where it was not noted."""
     calls = _notes(node._more).get(TRACEBACK)
-    return calls[-1].strip().splitlines()[0].removeprefix("File ") if calls else ""
+    if not calls:
+        return ""
+    place = calls[-1].strip().splitlines()[0].removeprefix("File ")
+    return f" ({place})"

@@ -81,6 +81,35 @@ def test_a_nan_made_by_an_operation_that_keeps_its_result_alone():
 
     message, _ = failure(run)
     assert "The forward value was NaN already: result[0] = nan of SqrtBackward0" in message
+    assert "made there from self[0] = -1.0" in message
+
+
+def test_a_nan_made_of_what_nobody_keeps():
+    def run():
+        y = (leaf(-1) * 1).sqrt()
+        (y * 2).sum().backward()
+
+    message, _ = failure(run)
+    assert "result[0] = nan of SqrtBackward0" in message
+    assert "fgrad.debug_nans() around the forward pass shows its operands" in message
+
+
+def test_what_a_custom_function_saved_is_shown():
+    class Root(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sqrt()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g / (2 * ctx.saved_tensors[0].sqrt())
+
+    message, _ = failure(lambda: (Root.apply(leaf(4, 0)) * 0).sum().backward())
+    assert "At [1] it met: grad_output[1] = 0.0, saved_tensors[0][1] = 0.0" in message
+    message, _ = failure(lambda: Root.apply(leaf(4, -3).log()).sum().backward())
+    assert "saved_tensors[0][1] = nan of RootBackward" in message
+    assert "LogBackward0" in message and "made it from self[1] = -3.0" in message
 
 
 @pytest.mark.parametrize("function", [Bad, Raises])

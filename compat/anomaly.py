@@ -262,9 +262,8 @@ def held(node):
     """Return what a node saved, by torch's names, and the leaves among its inputs."""
     if node._plan is None:
         kept = [(k, s) for k, s in enumerate(node._kept or ()) if s.kind in ("tensor", "output")]
-        return [
-            Held(f"saved_tensors[{k}]", s.value, None if s.kind == "output" else s.place or CONSTANT) for k, s in kept
-        ]
+        places = [None if s.kind == "output" else CONSTANT if s.place is None else s.place for _, s in kept]
+        return [Held(f"saved_tensors[{k}]", s.value, place) for (k, s), place in zip(kept, places)]
     plan, prim = node._plan, node._plan.prim
     places = dict(zip(plan.active, node._parents))
     items = {

@@ -16,7 +16,7 @@ from fgrad.extend import TABLE, profiler, state
 
 from .engine import Pass
 from .function import Function
-from .methods import index
+from .methods import FUNCTIONS, index
 from .tape import FREED, Output, node_name
 from .tensor import LEAF, Tensor
 
@@ -85,7 +85,7 @@ def _is_operation(name, fun):
     return (
         inspect.isfunction(fun)
         and name not in NOT_OPERATIONS
-        and fun.__module__.startswith(("fgrad.compat.methods", "fgrad.compat.nn.functional"))
+        and (name in FUNCTIONS or fun.__module__.startswith(("fgrad.compat.methods", "fgrad.compat.nn.functional")))
     )
 
 

@@ -112,17 +112,18 @@ def nest(events: Sequence[FunctionEvent], depths: Sequence[int] | None = None) -
 def _merged(events: Sequence[FunctionEvent], places: dict[int, FunctionEvent]) -> list[FunctionEvent]:
     """Return the events with those left out that repeat what encloses them: the primitive inside `sum` is the sum.
 
-    A function of tensors that is made of several primitives has no bytes of its own: they are those of its parts.
-    `places` is told which event stands for a serial.
+    What is made of primitives has no bytes of its own: they are those of its parts. `places` is told which event
+    stands for a serial.
     """
     gone = set()
-    for event in events:
-        places.setdefault(event.id, event)
-        if event.category != "op" or not event.children:
+    for event in reversed(events):  # what lies inside comes first
+        places[event.id] = event
+        if event.category not in ("op", "primitive") or not event.children:
             continue
         event.bytes = event.flops = 0
         inner = event.children[0]
-        if len(event.children) == 1 and inner.prim is not None and inner.name == event.name.removesuffix("_"):
+        repeats = inner.prim is not None and inner.name == event.name.removesuffix("_")
+        if event.category == "op" and len(event.children) == 1 and repeats:
             gone.add(inner.id)
             places[inner.id] = event
             event.bytes, event.flops, event.source, event.prim = inner.bytes, inner.flops, inner.source, inner.prim

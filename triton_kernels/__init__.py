@@ -25,6 +25,8 @@ _FAMILIES = (
     "cross_entropy",
     "dropout",
     "embedding",
+    "layout",
+    "linear_cross_entropy",
     "matmul",
     "norm",
     "optimizer",

@@ -142,7 +142,8 @@ def attention_backward(
         dkv_kernel,
         (call.key_programs(options["N"]),),
         *(*given, dk, dv, *call.sizes, *steps, call.key_row_steps),
-        **options,
+        # Two blocks of results are kept: with more queries at a time registers spill.
+        **{**options, "M": min(options["M"], 32)},
     )
     gradients = tuple(map(call.outside, (dq, dk, dv)))
     return gradients if bias is None else (*gradients, _sum_to(dbias, bias))

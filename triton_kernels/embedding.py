@@ -1,13 +1,16 @@
-"""Rows of a table by index, and the gradient of the table.
+"""Rows of a table by index, rows added to a table by index, along any axis: each is the other's gradient.
 
-The gradient adds up all rows with one index. Instead of atomics, whose order changes from run to run and which lose
-small addends in 16 bits, indices are sorted and one program adds the occurrences of an index in float32.
+Adding up all rows with one index: instead of atomics, whose order changes from run to run and which lose small addends
+in 16 bits, indices are sorted and one program adds the occurrences of an index in float32.
 """
+
+import math
 
 import numpy as np
 import triton
 import triton.language as tl
 
+from .layout import copy_forward
 from .runtime import as_rows, empty, home_of, launch, strides
 from .tiling import accumulator, along, block_for, block_of_row, warps_for
 
@@ -29,15 +32,18 @@ def add_rows_kernel(
     ct,
     order,
     ends,
+    base,
     out,
     columns,
     ct_row,
     ct_column,
+    base_row,
+    base_column,
     ACCUMULATOR: tl.constexpr,
     STEP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One program a block of a table row: the sum of the cotangent's rows that were taken from it, 0 without any."""
+    """One program a block of a table row: its row of `base`, or 0, plus the rows that have its index."""
     entry, at, mask = block_of_row(columns, BLOCK)
     first = tl.load(ends + entry)
     last = tl.load(ends + entry + 1)
@@ -48,7 +54,11 @@ def add_rows_kernel(
         taken = (position < last)[:, None] & mask[None, :]
         value = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=taken, other=0.0)
         total += value.to(ACCUMULATOR)
-    tl.store(out + entry * columns + at, tl.sum(total, 0), mask=mask)
+    result = tl.sum(total, 0)
+    if base is not None:
+        here = base + entry * base_row + along(at, base_column)
+        result += tl.load(here, mask=mask, other=0.0).to(ACCUMULATOR)
+    tl.store(out + entry * columns + at, result, mask=mask)
 
 
 def embedding_forward(table, index):
@@ -98,25 +108,128 @@ def embedding_backward(ct, index, entries):
     array([[1.],
            [2.]])
     """
-    _check((entries, ct.shape[-1]), index)
     if ct.shape[:-1] != index.shape:
         raise ValueError(f"ct: got shape {ct.shape}, expected {index.shape} and the columns of the table")
-    rows = as_rows(ct)
+    _check((entries, ct.shape[-1]), index)
+    return _add_rows(as_rows(ct), index, None, entries)
+
+
+def _add_rows(rows, index, base, entries):
+    """Return a table with the rows of each index added up, and added to a base (entries, columns) if there is one."""
     columns = rows.shape[1]
-    flat = index.reshape(-1)
-    order, ends = home_of(index).group(flat, entries)
-    out = empty(ct, (entries, columns), ct.dtype)
+    order, ends = home_of(index).group(index.reshape(-1), entries)
+    out = empty(rows, (entries, columns), rows.dtype)
     block = block_for(columns, _LARGEST_BLOCK // 4)
     launch(
         add_rows_kernel,
         (entries * triton.cdiv(columns, block),),
-        *(rows, order, ends, out, columns, *strides(rows)),
-        ACCUMULATOR=accumulator(ct.dtype),
+        *(rows, order, ends, base, out, columns, *strides(rows)),
+        *((None, None) if base is None else strides(base)),
+        ACCUMULATOR=accumulator(rows.dtype),
         STEP=4,
         BLOCK=block,
         num_warps=warps_for(block),
     )
     return out
+
+
+def gather_forward(x, index, *, axis=0):
+    """Return the entries of x at an index along an axis: x.take(index, axis), with NaN for what is no entry.
+
+    Args:
+        x: floating, at least one axis, any strides.
+        index: any shape, integers in [0, entries).
+        axis: of x; the axes of index take its place.
+
+    Raises:
+        TypeError: index is not integers.
+        ValueError: there is no such axis.
+
+    >>> import numpy as np
+    >>> gather_forward(np.arange(6.0).reshape(2, 3), np.array([2, 0]), axis=1)
+    array([[2., 0.],
+           [5., 3.]])
+    """
+    axis = _axis(x, axis)
+    entries, others = _entries_first(x, axis, 1)
+    taken = embedding_forward(entries, index.reshape(-1))
+    return _entries_back(taken, index.shape, others, axis)
+
+
+def gather_backward(ct, x, index, *, axis=0):
+    """Return the gradient of x for a cotangent of `gather_forward(x, index, axis=axis)`.
+
+    Args:
+        ct: of the result's shape, any strides.
+        x, index, axis: as given to the forward pass; x for its shape alone. What is no entry adds to none.
+    """
+    axis = _axis(x, axis)
+    _check_updates(ct, x, index, axis, "ct")
+    rows, others = _entries_first(ct, axis, index.ndim)
+    size = x.shape[axis]
+    return _entries_back(_add_rows(rows, index, None, size), (size,), others, axis)
+
+
+def scatter_add_forward(x, index, updates, *, axis=0):
+    """Return x with updates added to its entries at an index along an axis; repeated indices add up.
+
+    Args:
+        x: floating, at least one axis, any strides.
+        index: any shape, integers in [0, entries); updates at others are left out.
+        updates: x's shape with index's axes in the place of `axis`, of x's type, any strides.
+        axis: of x.
+
+    Raises:
+        TypeError: index is not integers, or x and updates differ in type.
+        ValueError: shapes do not fit, or there is no such axis.
+
+    >>> import numpy as np
+    >>> scatter_add_forward(np.zeros(3), np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]))
+    array([2., 0., 4.])
+    """
+    axis = _axis(x, axis)
+    _check_updates(updates, x, index, axis, "updates")
+    if updates.dtype != x.dtype:
+        raise TypeError(f"x, updates: got {x.dtype} and {updates.dtype}, expected one type")
+    base, others = _entries_first(x, axis, 1)
+    rows, _ = _entries_first(updates, axis, index.ndim)
+    size = x.shape[axis]
+    return _entries_back(_add_rows(rows, index, base, size), (size,), others, axis)
+
+
+def scatter_add_backward(ct, index, *, axis=0):
+    """Return (dx, dupdates) for a cotangent of `scatter_add_forward(x, index, updates, axis=axis)`.
+
+    dupdates has NaN for what is no entry.
+    """
+    return copy_forward(ct), gather_forward(ct, index, axis=axis)
+
+
+def _axis(x, axis):
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis: got {axis}, expected one of an array of shape {x.shape}")
+    return axis % x.ndim
+
+
+def _entries_first(x, axis, count):
+    """Return x as (entries, others) for `count` axes of entries from `axis` on, and the shape of the other axes."""
+    entries = list(range(axis, axis + count))
+    others = [i for i in range(x.ndim) if i not in entries]
+    shape = tuple(x.shape[i] for i in others)
+    return x.transpose(entries + others).reshape(math.prod(x.shape[axis : axis + count]), math.prod(shape)), shape
+
+
+def _entries_back(rows, shape, others, axis):
+    """Return (entries, others) with its axes unfolded, the entries' from `axis` on."""
+    count = len(shape)
+    order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(others))]
+    return rows.reshape(*shape, *others).transpose(order)
+
+
+def _check_updates(updates, x, index, axis, name):
+    expected = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+    if updates.shape != expected:
+        raise ValueError(f"{name}: got shape {updates.shape}, expected {expected}")
 
 
 def _check(shape, index):

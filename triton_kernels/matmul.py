@@ -2,13 +2,17 @@
 
 Products are added up in float32 (float64 for float64). float32 operands are multiplied as float32 unless
 `precision="tf32"` is asked for. The gradients are products with transposed operands, which are views.
+
+`linear_forward` adds a bias and applies an activation before the result is stored; what it was applied to is stored
+beside it, for the gradient.
 """
 
 import triton
 import triton.language as tl
 
-from .activation import ACTIVATIONS
-from .runtime import empty, launch, strides
+from .activation import ACTIVATIONS, activation_backward
+from .reduction import column_sums
+from .runtime import as_rows, empty, launch, strides
 from .tiling import accumulator, along, row_of_program
 
 PRECISIONS = ("ieee", "tf32", "tf32x3")
@@ -35,6 +39,8 @@ def matmul_kernel(
     x,
     y,
     bias,
+    add,
+    before,
     out,
     rows,
     columns,
@@ -54,7 +60,7 @@ def matmul_kernel(
     K: tl.constexpr,
     GROUP: tl.constexpr,
 ):
-    """One program a block of the result."""
+    """One program a block of the result, `add` (packed, as the result) included; `before` takes what is activated."""
     batch, row_block, column_block = _block_of(row_of_program(), rows, columns, M, N, GROUP)
     row = row_block * M + tl.arange(0, M)
     column = column_block * N + tl.arange(0, N)
@@ -76,19 +82,22 @@ def matmul_kernel(
         total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACCUMULATOR)
     if bias is not None:
         total += tl.load(bias + along(column, bias_stride), mask=column < columns, other=0.0).to(ACCUMULATOR)[None, :]
+    here = batch * rows * columns + row[:, None] * columns + column[None, :]
+    mask = row_mask & column_mask
+    if add is not None:
+        total += tl.load(add + here, mask=mask, other=0.0).to(ACCUMULATOR)
+    if before is not None:
+        tl.store(before + here, total, mask=mask)
     if ACTIVATION is not None:
         total, _ = ACTIVATION(total)
-    out += batch * rows * columns
-    tl.store(out + row[:, None] * columns + column[None, :], total, mask=row_mask & column_mask)
+    tl.store(out + here, total, mask=mask)
 
 
-def matmul_forward(x, y, bias=None, *, activation=None, precision="ieee"):
-    """Return x @ y, plus a bias, through an activation.
+def matmul_forward(x, y, *, precision="ieee"):
+    """Return x @ y.
 
     Args:
         x: (…, rows, inner), floating, any strides. y: (…, inner, columns), of x's type and leading axes.
-        bias: (columns,), or None.
-        activation: "gelu", "gelu_tanh", "silu", or None.
         precision: "ieee", "tf32" or "tf32x3", for float32 operands.
 
     Returns:
@@ -103,18 +112,85 @@ def matmul_forward(x, y, bias=None, *, activation=None, precision="ieee"):
     array([[3.],
            [3.]], dtype=float32)
     """
+    return product(x, y, precision=precision)
+
+
+def matmul_backward(ct, x, y, *, precision="ieee"):
+    """Return (dx, dy) for a cotangent of `matmul_forward(x, y)`.
+
+    Args:
+        ct: (…, rows, columns), of x's type, any strides.
+        x, y, precision: as given to the forward pass.
+    """
+    _check_cotangent(ct, x, y)
+    dx = product(ct, y.swapaxes(-1, -2), precision=precision)
+    dy = product(x.swapaxes(-1, -2), ct, precision=precision)
+    return dx, dy
+
+
+def linear_forward(x, y, bias=None, *, activation=None, precision="ieee"):
+    """Return x @ y, plus a bias, through an activation.
+
+    Args:
+        x: (…, rows, inner), floating, any strides. y: (…, inner, columns), of x's type and leading axes.
+        bias: (columns,), or None.
+        activation: "gelu", "gelu_tanh", "silu", or None.
+        precision: "ieee", "tf32" or "tf32x3", for float32 operands.
+
+    Returns:
+        (out, before): both (…, rows, columns) of x's dtype, the result and what the activation was applied to, for the
+        gradient; they are one array without an activation.
+
+    Raises:
+        ValueError: shapes or names do not fit.
+        TypeError: x and y differ in type.
+
+    >>> import numpy as np
+    >>> linear_forward(np.ones((1, 3)), np.ones((3, 1)), np.ones(1))[0]
+    array([[4.]])
+    """
+    if activation is None:
+        out = product(x, y, bias, precision=precision)
+        return out, out
+    before = empty(x, (*x.shape[:-1], y.shape[-1]), x.dtype)
+    return product(x, y, bias, before=before, activation=activation, precision=precision), before
+
+
+def linear_backward(ct, x, y, bias, before, *, activation=None, precision="ieee"):
+    """Return (dx, dy, dbias) for a cotangent of the result of `linear_forward`; dbias is None where bias is.
+
+    Args:
+        ct: (…, rows, columns), of x's type, any strides.
+        x, y, bias, activation, precision: as given to the forward pass.
+        before: as it returned it.
+    """
+    _check_cotangent(ct, x, y)
+    if activation is not None:
+        ct = activation_backward(ct, before, activation)[0]
+    dbias = None if bias is None else column_sums(as_rows(ct), bias.dtype)
+    return *matmul_backward(ct, x, y, precision=precision), dbias
+
+
+def product(x, y, bias=None, *, add=None, before=None, activation=None, precision="ieee", out=None):
+    """Return x @ y + bias + add through an activation: what all functions of this family launch.
+
+    Args:
+        add: packed, of the result's shape, or None.
+        before: like add; it takes what the activation is applied to.
+        out: like add, of any type; it takes the result. A new array of x's type if None.
+    """
     _check(x, y, bias, activation, precision)
-    batch_shape = x.shape[:-2]
     left, right = _as_batch(x), _as_batch(y)
     batch, rows, inner = left.shape
     columns = right.shape[2]
-    out = empty(x, (batch, rows, columns), x.dtype)
+    if out is None:
+        out = empty(x, (*x.shape[:-1], columns), x.dtype)
     blocks = _blocks(x.dtype, rows, columns, inner)
     programs = batch * triton.cdiv(rows, blocks["M"]) * triton.cdiv(columns, blocks["N"])
     launch(
         matmul_kernel,
         (programs,),
-        *(left, right, bias, out, rows, columns, inner, *strides(left), *strides(right)),
+        *(left, right, bias, add, before, out, rows, columns, inner, *strides(left), *strides(right)),
         *((None,) if bias is None else strides(bias)),
         ACTIVATION=ACTIVATIONS[activation] if activation else None,
         PRECISION=precision,
@@ -122,22 +198,7 @@ def matmul_forward(x, y, bias=None, *, activation=None, precision="ieee"):
         GROUP=_GROUP,
         **blocks,
     )
-    return out.reshape(*batch_shape, rows, columns)
-
-
-def matmul_backward(ct, x, y, *, precision="ieee"):
-    """Return (dx, dy) for a cotangent of `matmul_forward(x, y)`, without bias and activation.
-
-    Args:
-        ct: (…, rows, columns), of x's type, any strides.
-        x, y, precision: as given to the forward pass.
-    """
-    expected = (*x.shape[:-1], y.shape[-1])
-    if ct.shape != expected:
-        raise ValueError(f"ct: got shape {ct.shape}, expected {expected}")
-    dx = matmul_forward(ct, y.swapaxes(-1, -2), precision=precision)
-    dy = matmul_forward(x.swapaxes(-1, -2), ct, precision=precision)
-    return dx, dy
+    return out
 
 
 def _blocks(dtype, rows, columns, inner):
@@ -159,6 +220,12 @@ def _as_batch(x):
     for size in x.shape[:-2]:
         batch *= size
     return x if x.ndim == 3 else x.reshape(batch, *x.shape[-2:])
+
+
+def _check_cotangent(ct, x, y):
+    expected = (*x.shape[:-1], y.shape[-1])
+    if ct.shape != expected:
+        raise ValueError(f"ct: got shape {ct.shape}, expected {expected}")
 
 
 def _check(x, y, bias, activation, precision):

@@ -33,6 +33,8 @@ _ROWS_A_STEP = 8
 # Longest row whose backward pass is one kernel, by the accumulator's bytes: with its cotangent, the weight and two
 # partial sums it stays in registers.
 _LONGEST_ONE_PASS = {4: 8192, 8: 2048}
+# Elements that one program reads at a time to add up channels.
+_CHANNEL_TILE = 1024
 # How many programs share the rows in one pass: what fills a large GPU, and leaves few partial sums.
 _PROGRAMS = 256
 
@@ -136,22 +138,27 @@ def group_norm_backward(ct, x, weight, bias, mean, rstd, *, groups=1):
     _check_cotangent(ct, x)
     spread = math.prod(x.shape[2:])
     dx = _launch_backward(_grouped(ct, groups), _grouped(x, groups), weight, mean, rstd, groups, spread)
+    partials = _channel_sums(ct, x, weight, bias, mean, rstd, groups)
+    return dx.reshape(x.shape), *_totals(partials, (weight, bias))
+
+
+def _channel_sums(ct, x, weight, bias, mean, rstd, groups):
     examples, channels = x.shape[:2]
-    dtype = accumulator_dtype(x.dtype)
-    wanted = (weight, bias)
-    partials = [None if parameter is None else empty(x, (examples, channels), dtype) for parameter in wanted]
-    mine, rows = (array.reshape(examples * channels, spread) for array in (ct, x))
-    block = row_block(spread)
+    mine, value = (array.reshape(examples, channels, math.prod(x.shape[2:])) for array in (ct, x))
+    partials = _empty_partials(x, examples, channels, (weight, bias))
+    block = block_for(value.shape[2], _CHANNEL_TILE)
+    height = block_for(channels, _CHANNEL_TILE // block)
     if weight is not None or bias is not None:
         launch(
             channel_kernel,
-            (examples * channels,),
-            *(mine, rows, mean, rstd, *partials, spread, channels // groups, *strides(mine), *strides(rows)),
+            (examples * triton.cdiv(channels, height),),
+            *(mine, value, mean, rstd, *partials, channels, value.shape[2], groups),
+            *(*strides(mine), *strides(value)),
             ACCUMULATOR=accumulator(x.dtype),
+            CHANNELS=height,
             BLOCK=block,
-            num_warps=warps_for(block),
         )
-    return dx.reshape(x.shape), *_totals(partials, wanted)
+    return partials
 
 
 def _forward(x, weight, bias, eps, centered):
@@ -199,7 +206,7 @@ def _launch_one_pass(ct, x, weight, bias, mean, rstd):
     dx = empty(x, (rows, columns), x.dtype)
     span = max(1, triton.cdiv(rows, _PROGRAMS))
     programs = max(1, triton.cdiv(rows, span))
-    partials = _empty_partials(x, programs, (weight, bias))
+    partials = _empty_partials(x, programs, columns, (weight, bias))
     block = row_block(columns)
     launch(
         one_pass_kernel,
@@ -236,7 +243,7 @@ def _launch_backward(ct, x, weight, mean, rstd, groups, spread):
 def _partial_sums(ct, x, weight, bias, mean, rstd):
     rows, columns = x.shape
     chunks = max(1, triton.cdiv(rows, _ROWS_A_PROGRAM))
-    partials = _empty_partials(x, chunks, (weight, bias))
+    partials = _empty_partials(x, chunks, columns, (weight, bias))
     block = block_for(columns, 128)
     if any(partial is not None for partial in partials):
         launch(
@@ -252,9 +259,9 @@ def _partial_sums(ct, x, weight, bias, mean, rstd):
     return partials
 
 
-def _empty_partials(x, chunks, parameters):
-    shape, dtype = (chunks, x.shape[1]), accumulator_dtype(x.dtype)
-    return [None if parameter is None else empty(x, shape, dtype) for parameter in parameters]
+def _empty_partials(x, chunks, columns, parameters):
+    dtype = accumulator_dtype(x.dtype)
+    return [None if parameter is None else empty(x, (chunks, columns), dtype) for parameter in parameters]
 
 
 def _totals(partials, parameters):

@@ -268,30 +268,37 @@ def channel_kernel(
     rstds,
     dweight,
     dbias,
-    columns,
     channels,
-    ct_row,
+    columns,
+    groups,
+    ct_example,
+    ct_channel,
     ct_column,
-    x_row,
+    x_example,
+    x_channel,
     x_column,
     ACCUMULATOR: tl.constexpr,
+    CHANNELS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One program the positions of a channel of an example: the sums of ct n and of ct; `channels` are a group's."""
-    row = row_of_program()
-    ct += row * ct_row
-    x += row * x_row
-    at = tl.arange(0, BLOCK).to(tl.int64)
-    mean = tl.load(means + row // channels)
-    rstd = tl.load(rstds + row // channels)
-    weight_total = tl.zeros((), ACCUMULATOR)
-    bias_total = tl.zeros((), ACCUMULATOR)
+    """One program a block of channels of an example: the sums of ct n and of ct over each channel's columns."""
+    example, channel, exists = block_of_row(channels, CHANNELS)
+    ct += example * ct_example + channel[:, None] * ct_channel
+    x += example * x_example + channel[:, None] * x_channel
+    group = example * groups + channel // (channels // groups)
+    mean = tl.load(means + group, mask=exists, other=0.0)[:, None]
+    rstd = tl.load(rstds + group, mask=exists, other=0.0)[:, None]
+    weight_total = tl.zeros((CHANNELS, BLOCK), ACCUMULATOR)
+    bias_total = tl.zeros((CHANNELS, BLOCK), ACCUMULATOR)
     for start in range(0, columns, BLOCK):
-        mine = load_row(ct, start + at, columns, ct_column, 0.0, ACCUMULATOR)
-        value = load_row(x, start + at, columns, x_column, 0.0, ACCUMULATOR)
-        weight_total += tl.sum(mine * (value - mean) * rstd, 0)
-        bias_total += tl.sum(mine, 0)
+        at = (start + tl.arange(0, BLOCK)).to(tl.int64)
+        mask = exists[:, None] & (at < columns)[None, :]
+        mine = tl.load(ct + along(at, ct_column)[None, :], mask=mask, other=0.0).to(ACCUMULATOR)
+        value = tl.load(x + along(at, x_column)[None, :], mask=mask, other=0.0).to(ACCUMULATOR)
+        weight_total += mine * (value - mean) * rstd
+        bias_total += mine
+    place = example * channels + channel
     if dweight is not None:
-        tl.store(dweight + row, weight_total)
+        tl.store(dweight + place, tl.sum(weight_total, 1), mask=exists)
     if dbias is not None:
-        tl.store(dbias + row, bias_total)
+        tl.store(dbias + place, tl.sum(bias_total, 1), mask=exists)

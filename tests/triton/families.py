@@ -3,13 +3,29 @@
 A new kernel gets one `Family` here, and tests of its own only for what no other kernel has.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from scipy import special
 
-from fgrad.triton_kernels import activation, cross_entropy, dropout, embedding, matmul, norm, reduction, rope, softmax
+from fgrad.triton_kernels import (
+    activation,
+    attention,
+    cross_entropy,
+    dropout,
+    embedding,
+    layout,
+    linear_cross_entropy,
+    matmul,
+    norm,
+    optimizer,
+    reduction,
+    rope,
+    softmax,
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +35,7 @@ class Family:
     forward(*arrays) gives the result; backward(ct, *arrays) the gradients of the arrays at `differentiable`, in order;
     reference(*arrays) the result, of arrays in float64. inputs(rng, dtype, rows, columns) draws the arrays; huge(dtype)
     gives arrays of zeros with more than 2**31 elements. `reduces_rows` says that a NaN must reach all of its row,
-    `linear` that the first array's gradient does not depend on it.
+    `linear` that the first array's gradient does not depend on it. A family without gradients has `differentiable` ().
     """
 
     name: str
@@ -34,6 +50,7 @@ class Family:
     linear: bool = False
     tolerance: float = 4.0
     wide: tuple = (4097, 65_537)
+    dtypes: tuple = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 
 
 def _softmax_loss(logits, labels, smoothing=0.0):
@@ -67,6 +84,60 @@ def _cross_entropy(name, smoothing):
         return np.zeros((70_000, 40_000), dtype), np.zeros(70_000, np.int64)
 
     return Family(name, forward, backward, reference, _logits_and_labels, huge)
+
+
+def _weighted_cross_entropy():
+    def reference(logits, labels, weight):
+        shifted = logits - logits.max(1, keepdims=True)
+        loss = weight * (np.log(np.exp(shifted).sum(1, keepdims=True)) - shifted)
+        target = np.take_along_axis(loss, np.maximum(labels, 0)[:, None], 1)[:, 0]
+        return np.where(labels == -100, 0.0, 0.9 * target + 0.1 * loss.mean(1))
+
+    def forward(logits, labels, weight):
+        return cross_entropy.cross_entropy_forward(logits, labels, weight, label_smoothing=0.1)[0]
+
+    def backward(ct, logits, labels, weight):
+        _, lse = cross_entropy.cross_entropy_forward(logits, labels, weight, label_smoothing=0.1)
+        return (cross_entropy.cross_entropy_backward(ct, logits, labels, lse, weight, label_smoothing=0.1),)
+
+    def inputs(rng, dtype, rows, columns):
+        return *_logits_and_labels(rng, dtype, rows, columns), rng.uniform(0, 2, columns).astype(dtype)
+
+    def huge(dtype):
+        return np.zeros((70_000, 40_000), dtype), np.zeros(70_000, np.int64), np.zeros(40_000, dtype)
+
+    return Family("cross_entropy weighted", forward, backward, reference, inputs, huge, tolerance=16.0)
+
+
+def _linear_cross_entropy():
+    options = {"chunk": 2}
+
+    def forward(hidden, weight, labels):
+        return linear_cross_entropy.linear_cross_entropy_forward(hidden, weight, labels, **options)[0]
+
+    def backward(ct, hidden, weight, labels):
+        _, lse = linear_cross_entropy.linear_cross_entropy_forward(hidden, weight, labels, **options)
+        return linear_cross_entropy.linear_cross_entropy_backward(ct, hidden, weight, labels, lse, **options)
+
+    def inputs(rng, dtype, rows, columns):
+        hidden, labels = _logits_and_labels(rng, dtype, rows, columns)
+        weight = rng.normal(size=(7, columns)) / np.sqrt(max(1, columns))
+        return hidden, weight.astype(dtype), np.where(labels < 0, labels, labels % 7)
+
+    def huge(dtype):
+        return np.zeros((2, 40_000), dtype), np.zeros((60_000, 40_000), dtype), np.zeros(2, np.int64)
+
+    return Family(
+        "linear_cross_entropy",
+        forward,
+        backward,
+        lambda hidden, weight, labels: _softmax_loss(hidden @ weight.T, labels),
+        inputs,
+        huge,
+        differentiable=(0, 1),
+        tolerance=16.0,  # gradients of logits are rounded before they are multiplied
+        wide=(4097,),
+    )
 
 
 def _rows(rng, dtype, rows, columns):
@@ -142,6 +213,35 @@ def _rms_norm():
     )
 
 
+def _group_norm():
+    def reference(x, weight, bias):
+        rows = x.reshape(len(x), 2, -1)
+        centered = rows - rows.mean(2, keepdims=True)
+        normal = centered / np.sqrt((centered**2).mean(2, keepdims=True) + 1e-5)
+        return normal.reshape(x.shape) * weight[:, None] + bias[:, None]
+
+    def backward(ct, x, weight, bias):
+        _, mean, rstd = norm.group_norm_forward(x, weight, bias, groups=2)
+        return norm.group_norm_backward(ct, x, weight, bias, mean, rstd, groups=2)
+
+    def inputs(rng, dtype, rows, columns):
+        x = 100 + 5 * rng.normal(size=(rows, 2 * columns, 3))
+        return tuple(array.astype(dtype) for array in (x, *rng.normal(1.0, 1.0, (2, 2 * columns))))
+
+    return Family(
+        "group_norm",
+        lambda x, weight, bias: norm.group_norm_forward(x, weight, bias, groups=2)[0],
+        backward,
+        reference,
+        inputs,
+        lambda dtype: (np.zeros((70_000, 20_000, 2), dtype), np.zeros(20_000, dtype), np.zeros(20_000, dtype)),
+        differentiable=(0, 1, 2),
+        reduces_rows=False,
+        tolerance=_NORM_TOLERANCE,
+        wide=(4097,),
+    )
+
+
 def _activation(name, value, gated):
     def inputs(rng, dtype, rows, columns):
         return tuple((2 * rng.normal(size=(rows, columns))).astype(dtype) for _ in range(1 + gated))
@@ -176,12 +276,17 @@ def _gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
+@functools.cache
+def _mask(shape, seed, rate):
+    return dropout.dropout_forward(np.ones(shape), seed, rate=rate)
+
+
 def _dropout():
     return Family(
         "dropout",
         lambda x: dropout.dropout_forward(x, 7, rate=0.3),
         lambda ct, x: (dropout.dropout_backward(ct, 7, rate=0.3),),
-        lambda x: x * dropout.dropout_forward(np.ones_like(x), 7, rate=0.3),
+        lambda x: x * _mask(x.shape, 7, 0.3),
         _rows,
         _huge_rows,
         reduces_rows=False,
@@ -227,6 +332,57 @@ def _embedding():
     )
 
 
+def _scatter_add():
+    def reference(x, index, updates):
+        out = x.copy()
+        np.add.at(out, index, updates)
+        return out
+
+    def inputs(rng, dtype, rows, columns):
+        x, updates = rng.normal(size=(2, rows, columns))
+        return x.astype(dtype), rng.integers(0, max(1, rows), rows), updates.astype(dtype)
+
+    return Family(
+        "scatter_add",
+        embedding.scatter_add_forward,
+        lambda ct, x, index, updates: embedding.scatter_add_backward(ct, index),
+        reference,
+        inputs,
+        lambda dtype: (*_huge_rows(dtype), np.arange(70_000), *_huge_rows(dtype)),
+        differentiable=(0, 2),
+        reduces_rows=False,
+        linear=True,
+    )
+
+
+def _gather():
+    return Family(
+        "gather",
+        lambda x, index: embedding.gather_forward(x, index, axis=1),
+        lambda ct, x, index: (embedding.gather_backward(ct, x, index, axis=1),),
+        lambda x, index: x[:, index],
+        lambda rng, dtype, rows, columns: (*_rows(rng, dtype, rows, columns), rng.integers(0, columns or 1, columns)),
+        lambda dtype: (*_huge_rows(dtype), np.arange(40_000)),
+        reduces_rows=False,
+        linear=True,
+        wide=(1025,),
+    )
+
+
+def _transpose():
+    return Family(
+        "transpose",
+        lambda x: layout.transpose_forward(x, axes=(0, 2, 1)),
+        lambda ct, x: (layout.transpose_backward(ct, axes=(0, 2, 1)),),
+        lambda x: x.transpose(0, 2, 1),
+        lambda rng, dtype, rows, columns: (rng.normal(size=(rows, columns, 3)).astype(dtype),),
+        lambda dtype: (np.zeros((70_000, 20_000, 2), dtype),),
+        reduces_rows=False,
+        linear=True,
+        wide=(4097,),
+    )
+
+
 def _reduction(kind, value):
     def backward(ct, x):
         return (reduction.reduce_backward(ct, x, reduction.reduce_forward(x, kind), kind),)
@@ -261,6 +417,10 @@ def _cumsum():
     )
 
 
+def _huge_operands(dtype):
+    return np.zeros((70_000, 64, 512), dtype), np.zeros((70_000, 512, 16), dtype)
+
+
 def _matmul():
     return Family(
         "matmul",
@@ -270,7 +430,7 @@ def _matmul():
         lambda rng, dtype, rows, columns: tuple(
             rng.normal(size=shape).astype(dtype) for shape in ((rows, columns), (columns, 5))
         ),
-        lambda dtype: (*_huge_rows(dtype), np.zeros((40_000, 16), dtype)),
+        _huge_operands,
         differentiable=(0, 1),
         linear=True,
         tolerance=8.0,
@@ -278,23 +438,157 @@ def _matmul():
     )
 
 
+def _linear():
+    options = {"activation": "silu"}
+
+    def backward(ct, x, y, bias):
+        _, before = matmul.linear_forward(x, y, bias, **options)
+        return matmul.linear_backward(ct, x, y, bias, before, **options)
+
+    def inputs(rng, dtype, rows, columns):
+        shapes = ((rows, columns), (columns, 5), (5,))
+        return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
+
+    return Family(
+        "linear",
+        lambda x, y, bias: matmul.linear_forward(x, y, bias, **options)[0],
+        backward,
+        lambda x, y, bias: _silu(x @ y + bias),
+        inputs,
+        lambda dtype: (*_huge_operands(dtype), np.zeros(16, dtype)),
+        differentiable=(0, 1, 2),
+        tolerance=16.0,
+        wide=(4097,),
+    )
+
+
+def _attention(name, biased=False, **options):
+    """Rows are queries of 16 columns, columns are keys."""
+
+    def whole(*arrays):
+        return [x if x.ndim == 4 else x[None, None] for x in arrays]
+
+    def forward(*arrays):
+        out, _ = attention.attention_forward(*whole(*arrays), seed=3, **options)
+        return out if arrays[0].ndim == 4 else out[0, 0]
+
+    def backward(ct, *arrays):
+        q, k, v, *bias = whole(*arrays)
+        out, lse = attention.attention_forward(q, k, v, *bias, seed=3, **options)
+        gradients = attention.attention_backward(*whole(ct), q, k, v, out, lse, *(bias or [None]), seed=3, **options)
+        return gradients if arrays[0].ndim == 4 else tuple(x[0, 0] for x in gradients)
+
+    def reference(q, k, v, bias=0.0):
+        score = q @ k.T / 4
+        if cap := options.get("softcap"):
+            score = cap * np.tanh(score / cap)
+        distance = np.arange(len(q))[:, None] + len(k) - len(q) - np.arange(len(k))
+        seen = (distance >= 0) if options.get("causal") else np.ones_like(distance, bool)
+        seen &= np.abs(distance) < options.get("window", np.inf)
+        score = np.where(seen, score + bias, -np.inf)
+        top = score.max(1, keepdims=True, initial=-np.inf)
+        weight = np.exp(score - np.where(np.isneginf(top), 0, top))
+        total = weight.sum(1, keepdims=True)
+        weight = np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+        if rate := options.get("rate"):
+            weight = weight * _mask(weight.shape, 3, rate)
+        return weight @ v
+
+    def inputs(rng, dtype, rows, columns):
+        shapes = [(rows, 16), (columns, 16), (columns, 16), *[(rows, columns)] * biased]
+        return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
+
+    def huge(dtype):
+        shapes = [*[(70_000, 1, 64, 512)] * 3, *[(70_000, 1, 64, 64)] * biased]
+        return tuple(np.zeros(shape, dtype) for shape in shapes)
+
+    return Family(
+        name,
+        forward,
+        backward,
+        reference,
+        inputs,
+        huge,
+        differentiable=tuple(range(3 + biased)),
+        tolerance=16.0,  # probabilities and their gradients are rounded before they are multiplied
+        wide=(1025,),
+    )
+
+
+def _adamw():
+    numbers = {"lr": 0.1, "weight_decay": 0.1}
+
+    def reference(param, grad, first, second):
+        m, v = 0.9 * first + 0.1 * grad, 0.999 * second + 0.001 * grad**2
+        change = (m / (1 - 0.9**2)) / (np.sqrt(v / (1 - 0.999**2)) + 1e-8)
+        return param - 0.1 * (0.1 * param + change)
+
+    return _step("adamw", lambda *arrays: optimizer.adamw_step(*arrays, 2, **numbers)[0], reference, states=2)
+
+
+def _sgd():
+    numbers = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}
+
+    def reference(param, grad, velocity):
+        grad = grad + 0.1 * param
+        return param - 0.1 * (grad + 0.9 * (0.9 * velocity + grad))
+
+    return _step("sgd", lambda *arrays: optimizer.sgd_step(*arrays, **numbers)[0], reference, states=1)
+
+
+def _step(name, forward, reference, states):
+    """An optimizer's step: it has no gradient, and its state is float32 and here not negative."""
+
+    def inputs(rng, dtype, rows, columns):
+        param, grad, *state = rng.normal(size=(2 + states, rows, columns))
+        return param.astype(dtype), grad.astype(dtype), *[np.abs(x).astype(np.float32) for x in state]
+
+    def huge(dtype):
+        return tuple(np.zeros((70_000, 40_000), kind) for kind in (dtype, dtype, *[np.float32] * states))
+
+    return Family(
+        name,
+        forward,
+        lambda ct, *arrays: (),
+        reference,
+        inputs,
+        huge,
+        differentiable=(),
+        reduces_rows=False,
+        linear=True,
+        dtypes=(np.float32, np.float16, ml_dtypes.bfloat16),
+    )
+
+
 FAMILIES = [
     _cross_entropy("cross_entropy", 0.0),
     _cross_entropy("cross_entropy smoothed", 0.1),
+    _weighted_cross_entropy(),
+    _linear_cross_entropy(),
     _softmax(log=False),
     _softmax(log=True),
     _layer_norm(),
     _rms_norm(),
+    _group_norm(),
     _activation("gelu", _gelu, gated=False),
     _activation("gelu_tanh", _gelu_tanh, gated=True),
     _activation("silu", _silu, gated=True),
     _dropout(),
     _rope(),
     _embedding(),
+    _gather(),
+    _scatter_add(),
+    _transpose(),
     _matmul(),
+    _linear(),
+    _attention("attention"),
+    _attention("attention causal", causal=True, window=5, softcap=2.0),
+    _attention("attention with bias and dropout", biased=True, rate=0.2),
     _reduction("sum", lambda x: x.sum(1)),
     _reduction("mean", lambda x: x.mean(1)),
     _reduction("max", lambda x: x.max(1)),
     _reduction("logsumexp", _logsumexp),
     _cumsum(),
+    _adamw(),
+    _sgd(),
 ]

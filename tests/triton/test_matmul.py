@@ -6,7 +6,7 @@ import pytest
 
 from fgrad.triton_kernels import check_call, compile_call, require_clean
 from fgrad.triton_kernels.activation import activation_forward
-from fgrad.triton_kernels.matmul import matmul_backward, matmul_forward
+from fgrad.triton_kernels.matmul import linear_forward, matmul_backward, matmul_forward
 
 
 def draw(*shape, dtype=np.float64, seed=0):
@@ -32,7 +32,7 @@ def test_bias_and_activation(activation):
     expected = x @ y + bias
     if activation:
         expected = activation_forward(expected, activation)
-    np.testing.assert_allclose(matmul_forward(x, y, bias, activation=activation), expected, rtol=1e-12)
+    np.testing.assert_allclose(linear_forward(x, y, bias, activation=activation)[0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
@@ -89,4 +89,4 @@ def test_gradients_of_batches():
 )
 def test_wrong_arguments_are_named(x, y, options, error, message):
     with pytest.raises(error, match=message):
-        matmul_forward(x, y, **options)
+        linear_forward(x, y, **options)

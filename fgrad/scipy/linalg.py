@@ -10,32 +10,34 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, inexact, promoted
+from fgrad.numpy.arguments import as_array, promoted
 from fgrad.ops import elementwise as e
 from fgrad.ops import factor
 from fgrad.ops import linalg as m
 from fgrad.ops.shape import broadcast, concatenate, pad
+from fgrad.scipy import factorizations, matrices
+from fgrad.scipy.factorizations import *  # noqa: F403
+from fgrad.scipy.factorizations import floating_matrices
 
 __all__ = [
+    *factorizations.__all__,
     "block_diag",
     "cho_factor",
     "cho_solve",
     "cholesky",
+    "circulant",
     "det",
     "expm",
     "expm_frechet",
+    "hankel",
     "inv",
     "lu",
     "solve",
+    "solve_sylvester",
     "solve_triangular",
+    "sqrtm",
     "toeplitz",
 ]
-
-
-def _matrices(*xs: Any) -> list[Any]:
-    """Return array-likes as arrays of one dtype that LAPACK has."""
-    arrays = promoted(*[inexact(as_array(x)) for x in xs])
-    return [x.astype(np.float32) if x.dtype == np.float16 else x for x in arrays]
 
 
 def _solved(function: str, solver: Any, a: Any, b: Any) -> Any:
@@ -71,7 +73,7 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
         >>> solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True)
         array([1., 2.])
     """
-    a, b = _matrices(a, b)
+    a, b = floating_matrices(a, b)
     turned = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}.get(trans)
     if turned is None:
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
@@ -101,7 +103,7 @@ def solve(a: Any, b: Any, *, assume_a: str = "gen") -> Any:
     """
     if assume_a in ("pos", "positive definite"):
         return cho_solve(cho_factor(a, lower=True), b)
-    a, b = _matrices(a, b)
+    a, b = floating_matrices(a, b)
     return _solved("solve", m.solve, a, b)
 
 
@@ -114,7 +116,7 @@ def inv(a: Any) -> Any:
         array([[0.5 , 0.  ],
                [0.  , 0.25]])
     """
-    return m.inv(*_matrices(a))
+    return m.inv(*floating_matrices(a))
 
 
 def det(a: Any) -> Any:
@@ -125,7 +127,7 @@ def det(a: Any) -> Any:
         >>> print(det([[2.0, 1.0], [1.0, 3.0]]).round(4))
         5.0
     """
-    return m.det(*_matrices(a))
+    return m.det(*floating_matrices(a))
 
 
 # ------------------------------------------------------------------------------------------------ factorizations
@@ -147,7 +149,7 @@ def cholesky(a: Any, lower: bool = False) -> Any:
         array([[2., 1.],
                [0., 2.]])
     """
-    low = factor.cholesky(*_matrices(a))
+    low = factor.cholesky(*floating_matrices(a))
     return low if lower else m.adjoint(low)
 
 
@@ -195,7 +197,7 @@ def lu(a: Any, permute_l: bool = False) -> tuple[Any, ...]:
         array([[0., 2.],
                [4., 1.]])
     """
-    packed, order = factor.lu(*_matrices(a))
+    packed, order = factor.lu(*floating_matrices(a))
     rows, columns = packed.shape[-2:]
     k = min(rows, columns)
     low = m.lower(packed[..., :, :k], -1) + np.eye(rows, k, dtype=packed.dtype)
@@ -204,7 +206,46 @@ def lu(a: Any, permute_l: bool = False) -> tuple[Any, ...]:
     return (m.mm(p, low), up) if permute_l else (p, low, up)
 
 
-# -------------------------------------------------------------------------------------------------- exponentials
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """Solve a x + x b = q, by SciPy.
+
+    Args:
+        a, b, q: (..., m, m), (..., n, n) and (..., m, n); leading axes broadcast.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    Example:
+        >>> from fgrad.scipy.linalg import solve_sylvester
+        >>> solve_sylvester([[1.0, 0.0], [0.0, 2.0]], [[3.0]], [[4.0], [10.0]])
+        array([[1.],
+               [2.]])
+    """
+    arrays = floating_matrices(a, b, q)
+    shapes = [x.shape[-2:] for x in arrays]
+    if shapes[:2] != [shapes[2][:1] * 2, shapes[2][1:] * 2]:
+        raise ValueError(f"solve_sylvester: a and b must be square and fit q, got shapes {[x.shape for x in arrays]}")
+    lead = np.broadcast_shapes(*[x.shape[:-2] for x in arrays])
+    a, b, q = [broadcast(x, shape=(*lead, *x.shape[-2:])) for x in arrays]
+    return matrices.sylvester_solve(q, a, b)
+
+
+# -------------------------------------------------------------------------------------- exponentials and square roots
+
+
+def sqrtm(A: Any) -> Any:
+    """Return the principal square roots of square matrices, by SciPy; those of real matrices must be real.
+
+    Raises:
+        LinAlgError: a real matrix has no real square root; pass it as complex.
+
+    Example:
+        >>> from fgrad.scipy.linalg import sqrtm
+        >>> print(sqrtm([[5.0, 4.0], [4.0, 5.0]]).round(12))
+        [[2. 1.]
+         [1. 2.]]
+    """
+    return matrices.sqrtm(*floating_matrices(A))
 
 
 def expm(A: Any) -> Any:
@@ -216,7 +257,7 @@ def expm(A: Any) -> Any:
         array([[1., 1.],
                [0., 1.]])
     """
-    return m.expm(*_matrices(A))
+    return m.expm(*floating_matrices(A))
 
 
 def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
@@ -231,7 +272,7 @@ def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
         >>> expm_frechet([[0.0]], [[2.0]])
         (array([[1.]]), array([[2.]]))
     """
-    a, t = _matrices(A, E)
+    a, t = floating_matrices(A, E)
     change = m.expm_change(a, t)
     return (m.expm(a), change) if compute_expm else change
 
@@ -288,3 +329,44 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         raise ValueError(f"toeplitz: c and r must be vectors, got shapes {column.shape} and {row.shape}")
     diagonals = concatenate(column[::-1], row[1:], axis=0)
     return diagonals[np.arange(column.size)[::-1, None] + np.arange(row.size)]
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """Return the matrix of constant antidiagonals with first column c and last row r.
+
+    Args:
+        c: (m,).
+        r: (n,), of which the first element is not read; None for zeros.
+
+    Raises:
+        ValueError: c or r is not a vector.
+
+    Example:
+        >>> from fgrad.scipy.linalg import hankel
+        >>> hankel([1, 2, 3], [3, 4])
+        array([[1, 2],
+               [2, 3],
+               [3, 4]])
+    """
+    column = as_array(c)
+    row = np.zeros(column.shape, column.dtype) if r is None else as_array(r)
+    column, row = promoted(column, row)
+    if column.ndim != 1 or row.ndim != 1:
+        raise ValueError(f"hankel: c and r must be vectors, got shapes {column.shape} and {row.shape}")
+    antidiagonals = concatenate(column, row[1:], axis=0)
+    return antidiagonals[np.arange(column.size)[:, None] + np.arange(row.size)]
+
+
+def circulant(c: Any) -> Any:
+    """Return the matrices whose columns are vectors (..., n) turned on by one place each.
+
+    Example:
+        >>> from fgrad.scipy.linalg import circulant
+        >>> circulant([1, 2, 3])
+        array([[1, 3, 2],
+               [2, 1, 3],
+               [3, 2, 1]])
+    """
+    c = as_array(c)
+    places = np.arange(c.shape[-1])
+    return c[..., (places[:, None] - places) % c.shape[-1]]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, cast, promoted
+from fgrad.numpy.arguments import as_array, cast, inexact, many_axes, moved, one_axis, promoted
 from fgrad.ops.complex import conj
 from fgrad.ops.contract import conv_general
-from fgrad.ops.shape import reverse
+from fgrad.ops.shape import concatenate, reverse
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve"]
 
 _MODES = ("full", "valid", "same")
 
@@ -166,3 +167,78 @@ def _planes(function: str, in1: Any, in2: Any, mode: str, boundary: str, fillval
     if x.ndim != 2:
         raise ValueError(f"{function}: in1 and in2 should both be 2-D arrays, got {x.ndim} dimensions")
     return [x, y]
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Convolve two arrays by way of Fourier transforms, which pays for long ones.
+
+    Args:
+        in1, in2, mode: as `convolve` takes them.
+        axes: the axes to convolve along, an int or several; None for all. Along the others sizes broadcast.
+
+    Raises:
+        ValueError: as `convolve` does, and if sizes along other axes do not broadcast.
+
+    Example:
+        >>> from fgrad.scipy.signal import fftconvolve
+        >>> print(fftconvolve([1.0, 2.0, 3.0], [1.0, 10.0]).round(9))
+        [ 1. 12. 23. 30.]
+    """
+    from fgrad.numpy import fft  # loaded where it is used
+
+    x, y = [inexact(v) for v in _operands("fftconvolve", in1, in2, mode)]
+    along = many_axes(axes, x.ndim)
+    if not along:
+        return x * y
+    if mode == "valid" and _exchanged("fftconvolve", x, y):
+        x, y = y, x
+    sizes = [x.shape[i] + y.shape[i] - 1 for i in along]
+    forward, back = (fft.fftn, fft.ifftn) if "c" in (x.dtype.kind, y.dtype.kind) else (fft.rfftn, fft.irfftn)
+    out = back(forward(x, sizes, along) * forward(y, sizes, along), sizes, along)
+    wanted = {"full": sizes, "same": [x.shape[i] for i in along]}
+    wanted["valid"] = [x.shape[i] - y.shape[i] + 1 for i in along]
+    window = [slice(None)] * out.ndim
+    for i, whole, size in zip(along, sizes, wanted[mode]):
+        start = (whole - size) // 2
+        window[i] = slice(start, start + size)
+    return out[tuple(window)]
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
+    """Take the mean, or the straight line of least squares, away from data along an axis.
+
+    Args:
+        data: array.
+        axis: the axis.
+        type: "linear" or "constant".
+        bp: places at which new lines begin, an int or several.
+
+    Raises:
+        ValueError: the type is unknown, or a place lies outside of the data.
+
+    Example:
+        >>> from fgrad.scipy.signal import detrend
+        >>> print(detrend([1.0, 2.0, 3.0, 5.0]).round(9))
+        [ 0.2 -0.1 -0.4  0.3]
+    """
+    if type not in ("linear", "l", "constant", "c"):
+        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}")
+    x = inexact(as_array(data))
+    axis = one_axis(axis, x.ndim)
+    n = x.shape[axis]
+    if type in ("constant", "c"):
+        return x - x.mean(axis=axis, keepdims=True)
+    ends = sorted({0, n, *np.atleast_1d(bp).tolist()})
+    if ends[0] < 0 or ends[-1] > n:
+        raise ValueError(f"detrend: breakpoints must lie within the data's {n} places, got {bp!r}")
+    rest = moved(x, axis, x.ndim - 1)
+    parts = [_without_line(rest[..., low:high]) for low, high in pairwise(ends)]
+    return moved(concatenate(*parts, axis=x.ndim - 1), x.ndim - 1, axis)
+
+
+def _without_line(x: Any) -> Any:
+    """Return vectors less the straight lines that fit them best."""
+    n = x.shape[-1]
+    basis, _ = np.linalg.qr(np.stack([np.ones(n), np.arange(n)], axis=1))
+    basis = basis.astype(x.dtype)
+    return x - (x @ basis) @ basis.T

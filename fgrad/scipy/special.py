@@ -17,12 +17,14 @@ from fgrad.numpy.arguments import as_array, known
 from fgrad.ops import elementwise as e
 from fgrad.ops import special as sp
 from fgrad.scipy import values as v
-from fgrad.scipy.functions import elementwise_function, real
+from fgrad.scipy.functions import elementwise_function, real, reals
 
 __all__ = """
-    beta betainc betaln dawsn digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit factorial gamma gammainc
-    gammaincc gammaln gammasgn i0 i0e i1 i1e iv ive j0 j1 jn jv kl_div kv log_expit log_ndtr log_softmax loggamma
-    logit logsumexp multigammaln ndtr ndtri poch polygamma psi rel_entr rgamma softmax xlog1py xlogy y0 y1 yn yv zeta
+    beta betainc betaincinv betaln boxcox boxcox1p comb dawsn digamma entr erf erfc erfcinv erfcx erfi erfinv exp1 expi
+    expit expn exprel factorial fresnel gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn huber hyp0f1
+    hyp1f1 hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jn jv k0 k1 kl_div kv log_expit log_ndtr log_softmax loggamma logit
+    logsumexp multigammaln ndtr ndtri owens_t poch polygamma pseudo_huber psi rel_entr rgamma sici softmax spence
+    xlog1py xlogy y0 y1 yn yv zeta
 """.split()
 
 _function = functools.partial(elementwise_function, "special")
@@ -91,10 +93,39 @@ betainc = _function(
     "betainc",
     "a b x",
     v.betainc,
-    "Return the regularised incomplete beta function, by SciPy.\n\n    Its derivatives by `a` and `b` are refused.",
+    "Return the regularised incomplete beta function, by SciPy.\n\n    Second derivatives by `a` and `b` are refused.",
     "betainc(2, 3, 0.5)",
     "0.6875",
 )
+_INVERSE = (
+    "Return the inverse of `{}` by its last argument, by SciPy.\n\n    Second derivatives by parameters are refused."
+)
+gammaincinv = _function(
+    "gammaincinv", "a y", v.gammaincinv, _INVERSE.format("gammainc"), "gammaincinv(2, 0.2642)", "0.9999"
+)
+gammainccinv = _function(
+    "gammainccinv", "a y", v.gammainccinv, _INVERSE.format("gammaincc"), "gammainccinv(2, 0.7358)", "0.9999"
+)
+betaincinv = _function(
+    "betaincinv", "a b y", v.betaincinv, _INVERSE.format("betainc"), "betaincinv(2, 3, 0.6875)", "0.5"
+)
+
+
+def comb(N: Any, k: Any) -> Any:
+    """Return the number of ways to choose k of N things, 0 where there is none.
+
+    Args:
+        N, k: arrays or numbers, which broadcast; what lies between integers is interpolated.
+
+    Example:
+        >>> from fgrad.scipy.special import comb
+        >>> print(comb(5, [0, 2, 6]).round(4))
+        [ 1. 10.  0.]
+    """
+    N, k = reals(N, k)
+    possible = e.logical_and(e.ge(k, 0), e.le(k, N))
+    n, m = e.select(possible, N, 1), e.select(possible, k, 1)
+    return e.select(possible, e.exp(-e.log1p(n) - _betaln(n - m + 1, m + 1)), 0)
 
 
 def factorial(n: Any) -> Any:
@@ -187,6 +218,7 @@ erf = _function("erf", "x", sp.erf, "Return 2/√π ∫₀ˣ exp(-t²) dt.", "er
 erfc = _function("erfc", "x", sp.erfc, "Return 1 - erf(x) without cancellation.", "erfc(1)", "0.1573")
 erfcx = _function("erfcx", "x", v.erfcx, "Return exp(x²) erfc(x), by SciPy.", "erfcx(10)", "0.0561")
 erfinv = _function("erfinv", "y", sp.erfinv, "Return the inverse of erf.", "erfinv(0.5)", "0.4769")
+erfi = _function("erfi", "x", v.erfi, "Return -i erf(ix), by SciPy.", "erfi(0.5)", "0.615")
 erfcinv = _function("erfcinv", "y", v.erfcinv, "Return the inverse of erfc, by SciPy.", "erfcinv(0.5)", "0.4769")
 dawsn = _function("dawsn", "x", v.dawsn, "Return exp(-x²) ∫₀ˣ exp(t²) dt, by SciPy.", "dawsn(1)", "0.5381")
 ndtr = _function(
@@ -203,6 +235,123 @@ log_ndtr = _function(
 )
 exp1 = _function("exp1", "x", v.exp1, "Return ∫ₓ exp(-t)/t dt, by SciPy.", "exp1(1)", "0.2194")
 expi = _function("expi", "x", v.expi, "Return ∫ exp(t)/t dt up to x, by SciPy.", "expi(1)", "1.8951")
+
+expn = _function(
+    "expn",
+    "n x",
+    v.expn,
+    "Return ∫ exp(-x t) / tⁿ dt over t ≥ 1 for whole n, by SciPy.\n\n    Its derivative by `n` is refused.",
+    "expn(2, 1)",
+    "0.1485",
+)
+spence = _function(
+    "spence", "z", v.spence, "Return ∫ log(t) / (1 - t) dt from 1 to z, by SciPy.", "spence(0)", "1.6449"
+)
+owens_t = _function(
+    "owens_t",
+    "h a",
+    v.owens_t,
+    "Return the probability of x > h and 0 < y < a x, for independent normal x and y, by SciPy.",
+    "owens_t(1, 0.5)",
+    "0.0431",
+)
+exprel = _function("exprel", "x", v.exprel, "Return (exp(x) - 1) / x, 1 at 0, by SciPy.", "exprel(1)", "1.7183")
+hyp0f1 = _function(
+    "hyp0f1",
+    "v z",
+    v.hyp0f1,
+    "Return the hypergeometric function ₀F₁, by SciPy.\n\n    Its derivative by `v` is refused.",
+    "hyp0f1(1, 1)",
+    "2.2796",
+)
+hyp1f1 = _function(
+    "hyp1f1",
+    "a b x",
+    v.hyp1f1,
+    "Return the hypergeometric function ₁F₁, by SciPy.\n\n    Its derivatives by `a` and `b` are refused.",
+    "hyp1f1(1, 2, 1)",
+    "1.7183",
+)
+hyp2f1 = _function(
+    "hyp2f1",
+    "a b c z",
+    v.hyp2f1,
+    "Return the hypergeometric function ₂F₁, by SciPy.\n\n    Its derivatives by `a`, `b` and `c` are refused.",
+    "hyp2f1(1, 2, 3, 0.5)",
+    "1.5452",
+)
+
+
+def sici(x: Any) -> tuple[Any, Any]:
+    """Return the sine integral ∫ sin(t)/t dt from 0 to x, and the cosine integral, by SciPy.
+
+    Example:
+        >>> from fgrad.scipy.special import sici
+        >>> print(*[y.round(4) for y in sici(1.0)])
+        0.9461 0.3374
+    """
+    x = real(x)
+    return v.sine_integral(x), v.cosine_integral(x)
+
+
+def fresnel(z: Any) -> tuple[Any, Any]:
+    """Return the integrals of sin(π t²/2) and of cos(π t²/2) from 0 to z, by SciPy.
+
+    Example:
+        >>> from fgrad.scipy.special import fresnel
+        >>> print(*[y.round(4) for y in fresnel(1.0)])
+        0.4383 0.7799
+    """
+    z = real(z)
+    return v.fresnel_sine(z), v.fresnel_cosine(z)
+
+
+# ------------------------------------------------------------------------------- powers of data, and robust losses
+
+
+def _boxcox(x: Any, lmbda: Any) -> Any:
+    return e.log(x) * v.exprel(lmbda * e.log(x))
+
+
+def _boxcox1p(x: Any, lmbda: Any) -> Any:
+    return e.log1p(x) * v.exprel(lmbda * e.log1p(x))
+
+
+def _huber(delta: Any, r: Any) -> Any:
+    size = e.abs(r)
+    loss = e.select(e.le(size, delta), 0.5 * (r * r), delta * (size - 0.5 * delta))
+    return e.select(e.lt(delta, 0), np.inf, loss)
+
+
+def _pseudo_huber(delta: Any, r: Any) -> Any:
+    none = e.le(delta, 0)
+    scale = e.select(none, 1, delta)
+    loss = scale * scale * (e.sqrt(1 + e.square(r / scale)) - 1)
+    return e.select(e.lt(delta, 0), np.inf, e.select(none, 0, loss))
+
+
+boxcox = _function(
+    "boxcox", "x lmbda", _boxcox, "Return (x**lmbda - 1) / lmbda, log(x) where lmbda is 0.", "boxcox(2, 0)", "0.6931"
+)
+boxcox1p = _function(
+    "boxcox1p",
+    "x lmbda",
+    _boxcox1p,
+    "Return ((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0.",
+    "boxcox1p(1, 0)",
+    "0.6931",
+)
+huber = _function(
+    "huber", "delta r", _huber, "Return r²/2 for |r| ≤ delta, and what goes on linearly beyond.", "huber(1, 3)", "2.5"
+)
+pseudo_huber = _function(
+    "pseudo_huber",
+    "delta r",
+    _pseudo_huber,
+    "Return delta² (√(1 + (r/delta)²) - 1), a smooth `huber`.",
+    "pseudo_huber(1, 3)",
+    "2.1623",
+)
 
 # --------------------------------------------------------------------------- logistic functions and entropies
 
@@ -267,6 +416,12 @@ i0 = _function("i0", "x", v.i0, "Return the modified Bessel function of order 0,
 i1 = _function("i1", "x", v.i1, "Return the modified Bessel function of order 1, by SciPy.", "i1(1)", "0.5652")
 i0e = _function("i0e", "x", v.i0e, "Return exp(-|x|) i0(x), by SciPy.", "i0e(1)", "0.4658")
 i1e = _function("i1e", "x", v.i1e, "Return exp(-|x|) i1(x), by SciPy.", "i1e(1)", "0.2079")
+k0 = _function(
+    "k0", "x", v.k0, "Return the modified Bessel function of the second kind and order 0, by SciPy.", "k0(1)", "0.421"
+)
+k1 = _function(
+    "k1", "x", v.k1, "Return the modified Bessel function of the second kind and order 1, by SciPy.", "k1(1)", "0.6019"
+)
 _OF_ORDER = "Return the {} of order v, by SciPy.\n\n    Its derivative by `v` is refused."
 
 

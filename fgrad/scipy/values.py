@@ -12,19 +12,23 @@ from typing import Any
 import numpy as np
 
 from fgrad.kinds import elementwise
-from fgrad.ops.elementwise import exp, log, log1p, select, sign, xlog1py, xlogy
-from fgrad.ops.special import digamma, lgamma
+from fgrad.ops.elementwise import abs, cos, exp, log, log1p, select, sign, sin, sqrt, xlog1py, xlogy
+from fgrad.ops.special import digamma, erf, lgamma, sinc
+from fgrad.scipy import slopes
 from fgrad.scipy.installed import scipys
 
 
-def _compute(name: str, *xs: Any) -> Any:
-    """Return a function of SciPy's in double precision, cast to the dtype that a floating ufunc would give."""
+def _compute(name: str, *xs: Any, output: int | None = None) -> Any:
+    """Return a function of SciPy's in double precision, cast to the dtype that a floating ufunc would give.
+
+    Of several outputs the one of number `output` is returned.
+    """
     dtype = np.result_type(np.result_type(*xs), np.float16)
     if dtype.kind != "f":
         raise TypeError(f"{name} is computed for real arguments only, got {dtype}")
     with np.errstate(all="ignore"):
         out = getattr(scipys("special", name), name)(*[np.asarray(x, np.float64) for x in xs])
-        return np.asarray(out).astype(dtype)
+        return np.asarray(out if output is None else out[output]).astype(dtype)
 
 
 def _scipys_own(name: str, d: Any, doc: str, function: str | None = None) -> Any:
@@ -49,6 +53,7 @@ def _unknown(function: str, argument: str) -> Any:
 _ROOT = math.sqrt(math.pi)
 
 erfcx = _scipys_own("erfcx", lambda x, out: 2 * x * out - 2 / _ROOT, "exp(x²) erfc(x).")
+erfi = _scipys_own("erfi", lambda x: 2 / _ROOT * exp(x * x), "-i erf(ix).")
 erfcinv = _scipys_own("erfcinv", lambda out: -_ROOT / 2 * exp(out * out), "The inverse of erfc.")
 ndtri = _scipys_own(
     "ndtri", lambda out: math.sqrt(2) * _ROOT * exp(out * out / 2), "The inverse of the normal distribution function."
@@ -64,6 +69,91 @@ dawsn = _scipys_own("dawsn", lambda x, out: 1 - 2 * x * out, "Dawson's integral 
 
 exp1 = _scipys_own("exp1", lambda t, x: -t * exp(-x) / x, "∫ₓ exp(-t)/t dt.")
 expi = _scipys_own("expi", lambda t, x: t * exp(x) / x, "The principal value of ∫ exp(t)/t dt up to x.")
+
+expn = _scipys_own(
+    "expn",
+    (_unknown("expn", "n"), lambda x, y, out: ((x - 1) * out - exp(-y)) / y),
+    "∫ exp(-y t) / tˣ dt over t ≥ 1, of whole x.",
+)
+sine_integral = elementwise(
+    "sine_integral",
+    lambda x: _compute("sici", x, output=0),
+    d=lambda x: sinc(x / math.pi),
+    doc="∫ sin(t)/t dt from 0 to x.",
+)
+cosine_integral = elementwise(
+    "cosine_integral",
+    lambda x: _compute("sici", x, output=1),
+    d=lambda t, x: t * cos(x) / x,
+    doc="Euler's constant + log(x) + ∫ (cos(t) - 1)/t dt from 0 to x.",
+)
+fresnel_sine = elementwise(
+    "fresnel_sine",
+    lambda x: _compute("fresnel", x, output=0),
+    d=lambda x: sin(math.pi / 2 * x * x),
+    doc="∫ sin(π t²/2) dt from 0 to x.",
+)
+fresnel_cosine = elementwise(
+    "fresnel_cosine",
+    lambda x: _compute("fresnel", x, output=1),
+    d=lambda x: cos(math.pi / 2 * x * x),
+    doc="∫ cos(π t²/2) dt from 0 to x.",
+)
+
+
+def _logarithm_over(x):
+    """Return log(x) / (1 - x), by its series where x is near 1."""
+    u = x - 1
+    near = abs(u) < 1e-3
+    small, large = select(near, u, 0), select(near, 1, u)
+    series = 1 - small * (1 / 2 - small * (1 / 3 - small * (1 / 4 - small * (1 / 5 - small / 6))))
+    return -select(near, series, log1p(large) / large)
+
+
+spence = _scipys_own("spence", _logarithm_over, "∫ log(t)/(1 - t) dt from 1 to x.")
+
+
+def _exprel_slope(x, out):
+    """Return the derivative of (exp(x) - 1) / x, by its series where x is near 0."""
+    near = abs(x) < 1e-2
+    small, large = select(near, x, 0), select(near, 1, x)
+    series = 0.5
+    power = 1.0
+    for k in range(2, 8):
+        power = power * small
+        series = series + power * (k / math.factorial(k + 1))
+    return select(near, series, (exp(large) - out) / large)
+
+
+exprel = _scipys_own("exprel", _exprel_slope, "(exp(x) - 1) / x, 1 at 0.")
+owens_t = _scipys_own(
+    "owens_t",
+    (
+        lambda x, y: -erf(x * y / math.sqrt(2)) * exp(-x * x / 2) / math.sqrt(8 * math.pi),
+        lambda x, y: exp(-x * x * (1 + y * y) / 2) / (2 * math.pi * (1 + y * y)),
+    ),
+    "∫ exp(-x² (1 + t²) / 2) / (1 + t²) dt from 0 to y, over 2π.",
+)
+
+# ------------------------------------------------------------------- hypergeometric functions (DLMF 13.3.15, 15.5.1)
+
+hyp0f1 = _scipys_own("hyp0f1", (_unknown("hyp0f1", "v"), lambda x, y: hyp0f1(x + 1, y) / x), "₀F₁(; x; y).")
+hyp1f1 = _scipys_own(
+    "hyp1f1",
+    (_unknown("hyp1f1", "a"), _unknown("hyp1f1", "b"), lambda x, y, z: x / y * hyp1f1(x + 1, y + 1, z)),
+    "₁F₁(x; y; z).",
+)
+hyp2f1 = elementwise(
+    "hyp2f1",
+    lambda w, x, y, z: _compute("hyp2f1", w, x, y, z),
+    d=(
+        _unknown("hyp2f1", "a"),
+        _unknown("hyp2f1", "b"),
+        _unknown("hyp2f1", "c"),
+        lambda w, x, y, z: w * x / y * hyp2f1(w + 1, x + 1, y + 1, z),
+    ),
+    doc="₂F₁(w, x; y; z).",
+)
 
 # ---------------------------------------------------------------------------- zeta, gamma, incomplete gamma, beta
 
@@ -81,46 +171,9 @@ def _gamma_density(x, y):
     return exp(xlogy(x - 1, y) - y - lgamma(x))
 
 
-def _series_slope(x, y):
-    """Return the derivative by x of the regularised lower incomplete gamma function of parameter x at y.
-
-    Its series Σ yˢ exp(-y) / Γ(s + 1) over s = x, x + 1, … (DLMF 8.7.1) is differentiated term by term, from the
-    largest term in both directions. As many terms count as a Poisson distribution of mean y spreads over. Terms of
-    either sign are added: the error is absolute, about 1e-15.
-    """
-    logy = np.log(y)
-    peak = np.maximum(np.floor(y - x), 0)
-    start = x + peak
-    top = np.exp(start * logy - y - lgamma.impl(start + 1))
-    slope = logy - digamma.impl(start + 1)
-    out = top * slope
-    reach = int(10 * math.sqrt(np.max(y, where=np.isfinite(y), initial=0))) + 50
-    s, term, rate = start, top, slope
-    for _ in range(reach):
-        s = s + 1
-        term, rate = term * y / s, rate - 1 / s
-        out = out + term * rate
-    s, term, rate = start, top, slope
-    for k in range(min(reach, int(np.max(peak, where=np.isfinite(peak), initial=0)))):
-        term, rate = np.where(k < peak, term * s / y, 0), rate + 1 / s
-        s = s - 1
-        out = out + np.where(term == 0, 0, term * rate)
-    return out
-
-
-def _gammainc_slope(x, y):
-    dtype = np.result_type(np.result_type(x, y), np.float16)
-    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    inside = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
-    with np.errstate(all="ignore"):
-        out = _series_slope(np.where(inside, x, 1.0), np.where(inside, y, 1.0))
-        outside = np.where((x > 0) & (y >= 0), 0, np.nan)
-        return np.where(inside, out, outside).astype(dtype)
-
-
 gammainc_slope = elementwise(
     "gammainc_slope",
-    _gammainc_slope,
+    slopes.gammainc_slope,
     d=(
         _unknown("the derivative of gammainc by a", "a"),
         lambda x, y: _gamma_density(x, y) * (log(select(y > 0, y, 1)) - digamma(x)),
@@ -137,14 +190,51 @@ gammaincc = _scipys_own(
     (lambda x, y: -gammainc_slope(x, y), lambda x, y: -_gamma_density(x, y)),
     "The regularised upper incomplete gamma function, of parameter x, at y.",
 )
+gammaincinv = _scipys_own(
+    "gammaincinv",
+    (
+        lambda t, x, out: -t * gammainc_slope(x, out) / _gamma_density(x, out),
+        lambda t, x, out: t / _gamma_density(x, out),
+    ),
+    "The y at which gammainc of parameter x is the second argument.",
+)
+gammainccinv = _scipys_own(
+    "gammainccinv",
+    (
+        lambda t, x, out: -t * gammainc_slope(x, out) / _gamma_density(x, out),
+        lambda t, x, out: -t / _gamma_density(x, out),
+    ),
+    "The y at which gammaincc of parameter x is the second argument.",
+)
+
+
+def _beta_density(x, y, z):
+    return exp(xlogy(x - 1, z) + xlog1py(y - 1, -z) + lgamma(x + y) - lgamma(x) - lgamma(y))
+
+
+betainc_slope = elementwise(
+    "betainc_slope",
+    slopes.betainc_slope,
+    d=(
+        _unknown("the derivative of betainc by a", "a"),
+        _unknown("the derivative of betainc by a", "b"),
+        lambda x, y, z: _beta_density(x, y, z) * (log(select(z > 0, z, 1)) - digamma(x) + digamma(x + y)),
+    ),
+    doc="The derivative of betainc by its first parameter x.",
+)
 betainc = _scipys_own(
     "betainc",
-    (
-        _unknown("betainc", "a"),
-        _unknown("betainc", "b"),
-        lambda x, y, z: exp(xlogy(x - 1, z) + xlog1py(y - 1, -z) + lgamma(x + y) - lgamma(x) - lgamma(y)),
-    ),
+    (lambda x, y, z: betainc_slope(x, y, z), lambda x, y, z: -betainc_slope(y, x, 1 - z), _beta_density),
     "The regularised incomplete beta function, of parameters x and y, at z.",
+)
+betaincinv = _scipys_own(
+    "betaincinv",
+    (
+        lambda t, x, y, out: -t * betainc_slope(x, y, out) / _beta_density(x, y, out),
+        lambda t, x, y, out: t * betainc_slope(y, x, 1 - out) / _beta_density(x, y, out),
+        lambda t, x, y, out: t / _beta_density(x, y, out),
+    ),
+    "The z at which betainc of parameters x and y is the third argument.",
 )
 
 
@@ -154,10 +244,18 @@ def _t_density(x, y):
     return exp(size - (x + 1) / 2 * log1p(y * y / x))
 
 
-stdtr = _scipys_own("stdtr", (_unknown("t.cdf", "df"), _t_density), "The distribution function of Student's t.")
+def _t_slope(x, y):
+    """Return the derivative of stdtr by x: of 1 - I(x / 2, 1/2; w) / 2 with w = x / (x + y²) for y > 0, mirrored."""
+    whole = x + y * y
+    w = x / whole
+    by_w = exp(xlogy(x / 2 - 1, w) + lgamma((x + 1) / 2) - lgamma(x / 2)) / _ROOT * abs(y) / (whole * sqrt(whole))
+    return -0.5 * sign(y) * (0.5 * betainc_slope(x / 2, 0.5, w) + by_w)
+
+
+stdtr = _scipys_own("stdtr", (_t_slope, _t_density), "The distribution function of Student's t.")
 stdtrit = _scipys_own(
     "stdtrit",
-    (_unknown("t.ppf", "df"), lambda t, x, out: t / _t_density(x, out)),
+    (lambda t, x, out: -t * _t_slope(x, out) / _t_density(x, out), lambda t, x, out: t / _t_density(x, out)),
     "The quantiles of Student's t distribution.",
 )
 
@@ -168,6 +266,8 @@ j0 = _scipys_own("j0", lambda x: -j1(x), "The Bessel function of the first kind 
 j1 = _scipys_own("j1", lambda x: (j0(x) - jv(2, x)) / 2, "The Bessel function of the first kind and order 1.")
 y0 = _scipys_own("y0", lambda x: -y1(x), "The Bessel function of the second kind and order 0.")
 y1 = _scipys_own("y1", lambda x: (y0(x) - yv(2, x)) / 2, "The Bessel function of the second kind and order 1.")
+k0 = _scipys_own("k0", lambda x: -k1(x), "The modified Bessel function of the second kind and order 0.")
+k1 = _scipys_own("k1", lambda x, out: -k0(x) - out / x, "The modified Bessel function of the second kind and order 1.")
 i0 = _scipys_own("i0", lambda x: i1(x), "The modified Bessel function of the first kind and order 0.")
 i1 = _scipys_own("i1", lambda x: (i0(x) + iv(2, x)) / 2, "The modified Bessel function of the first kind and order 1.")
 i0e = _scipys_own("i0e", lambda x, out: i1e(x) - sign(x) * out, "exp(-|x|) i0(x).")

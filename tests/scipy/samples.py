@@ -15,19 +15,31 @@ ORDERS = np.array([2.0, 3, 2, 5, 4])
 
 # The arguments that are differentiated; those before them are held constant, since SciPy's values are all there is.
 ONE = {
-    **dict.fromkeys("exp1 j0 j1 y0 y1 gammasgn digamma psi".split(), POSITIVE),
+    **dict.fromkeys("exp1 j0 j1 y0 y1 k0 k1 gammasgn digamma psi spence".split(), POSITIVE),
     **dict.fromkeys("gammaln loggamma gamma rgamma digamma psi factorial".split(), POSITIVE),
-    **dict.fromkeys("erf erfc erfcx dawsn ndtr log_ndtr expit log_expit i0 i1 i0e i1e expi".split(), REAL),
+    **dict.fromkeys("erf erfc erfcx dawsn ndtr log_ndtr expit log_expit i0 i1 i0e i1e expi erfi exprel".split(), REAL),
     **dict.fromkeys("erfinv erfcinv ndtri logit entr".split(), UNIT),
 }
 TWO = {
-    **dict.fromkeys("beta betaln poch xlogy xlog1py rel_entr kl_div".split(), (POSITIVE, SECOND)),
+    **dict.fromkeys(
+        "beta betaln poch xlogy xlog1py rel_entr kl_div owens_t boxcox boxcox1p".split(), (POSITIVE, SECOND)
+    ),
+    "comb": (POSITIVE + 3, SECOND),
+    **dict.fromkeys(("huber", "pseudo_huber"), (SECOND, REAL)),
 }
+PAIRS = {"sici": POSITIVE, "fresnel": REAL}  # two results
 HELD = {
     **dict.fromkeys("gammainc gammaincc zeta jv jn yv yn iv ive kv".split(), (ORDERS, POSITIVE)),
-    "betainc": (POSITIVE, SECOND, UNIT),
+    **dict.fromkeys(("gammaincinv", "gammainccinv"), (SECOND, UNIT)),
+    **dict.fromkeys(("betainc", "betaincinv"), (POSITIVE, SECOND, UNIT)),
+    "expn": (ORDERS, POSITIVE),
+    "hyp0f1": (SECOND, REAL),
+    "hyp1f1": (POSITIVE, SECOND, REAL),
+    "hyp2f1": (SECOND, POSITIVE, SECOND + 1, UNIT - 0.5),
 }
-BY_PARAMETER = {"gammainc", "gammaincc"}  # these have first derivatives by what others hold constant
+BY_PARAMETER = {
+    *"gammainc gammaincc gammaincinv gammainccinv betainc betaincinv".split()
+}  # these have first derivatives by what others hold constant
 
 # Shape parameters of distributions, and what they have.
 CONTINUOUS = {
@@ -46,6 +58,16 @@ CONTINUOUS = {
     "pareto": (2.2,),
     "beta": (1.8, 2.6),
     "uniform": (),
+    "truncnorm": (-0.7, 2.4),
+    "gennorm": (1.4,),
+    "wrapcauchy": (0.4,),
+    "weibull_min": (1.7,),
+    "halfnorm": (),
+    "halfcauchy": (),
+    "rayleigh": (),
+    "invgamma": (2.3,),
+    "f": (3.5, 5.2),
+    "skewnorm": (0.8,),
 }
 DISCRETE = {
     "bernoulli": (0.3,),
@@ -55,7 +77,7 @@ DISCRETE = {
     "geom": (0.3,),
     "poisson": (2.3,),
 }
-WITHOUT_QUANTILES = {"vonmises", "gamma", "chi2", "beta"}
+WITHOUT_QUANTILES = {"vonmises", "skewnorm"}
 ONLY_DENSITIES = {"vonmises", "betabinom"}
 DENSITIES = {"logpdf", "pdf", "logpmf", "pmf"}
 FUNCTIONS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
@@ -82,6 +104,7 @@ def of_distribution(name, function):
 
 MATRIX = 3 * np.eye(3) + floats(3, 3)
 POSITIVE_MATRIX = MATRIX @ MATRIX.T
+TURNING = np.array([[0.5, -2.0, 0.3], [1.5, 0.4, 0.1], [0.2, 0.3, 3.0]])  # has complex eigenvalues
 T = floats(2, 3)
 P3 = np.array([0.2, 0.5, 0.3])
 
@@ -90,6 +113,7 @@ SPECIAL = {
     **{name: [call(*xs)] for name, xs in TWO.items()},
     **{name: [call(*([x.tolist() for x in xs[:-1]]), xs[-1])] for name, xs in HELD.items()},
     **{name: [call(*HELD[name])] for name in BY_PARAMETER},
+    **{name: [call(x)] for name, x in PAIRS.items()},
     **{name: [call(T), call(T, axis=1)] for name in ("logsumexp", "softmax", "log_softmax")},
     "polygamma": [call(2, POSITIVE)],
     "multigammaln": [call(POSITIVE + 2, 2)],
@@ -104,6 +128,13 @@ STATS = {
 LINALG = {
     **{name: [call(MATRIX)] for name in ("det", "inv", "expm", "lu")},
     **{name: [call(POSITIVE_MATRIX)] for name in ("cholesky", "cho_factor")},
+    **{name: [call(MATRIX)] for name in ("qr", "svd", "svdvals", "lu_factor", "circulant")},
+    **{name: [call(MATRIX), call(TURNING)] for name in ("eig", "eigvals")},
+    **{name: [call(POSITIVE_MATRIX), call(MATRIX + MATRIX.T, POSITIVE_MATRIX)] for name in ("eigh", "eigvalsh")},
+    "sqrtm": [call(POSITIVE_MATRIX)],
+    "solve_sylvester": [call(MATRIX, POSITIVE_MATRIX, T.T @ T)],
+    "lu_solve": [call((MATRIX, [1, 1, 2]), T[0])],
+    "hankel": [call(T[0], T[1])],
     "cho_solve": [call((np.tril(MATRIX), True), T[0])],
     "expm_frechet": [call(MATRIX, MATRIX.T)],
     **{name: [call(MATRIX, T[0]), call(MATRIX, T.T)] for name in ("solve", "solve_triangular")},
@@ -113,5 +144,7 @@ LINALG = {
 SIGNAL = {
     **{name: [call(T[0], T[1][:2]), call(MATRIX, T, mode="valid")] for name in ("convolve", "correlate")},
     **{name: [call(MATRIX, T)] for name in ("convolve2d", "correlate2d")},
+    "fftconvolve": [call(MATRIX, T), call(MATRIX, T[:1], "same", axes=1)],
+    "detrend": [call(MATRIX), call(MATRIX, 0, "constant")],
 }
 TABLES = {"special": SPECIAL, "stats": STATS, "linalg": LINALG, "signal": SIGNAL}

@@ -13,7 +13,10 @@ from tests.scipy.samples import CONTINUOUS, DISCRETE, ONE, TWO
 pytestmark = pytest.mark.parity
 
 
-NOT_IN_JAX = {"j0", "j1", "y0", "y1", "psi", "rgamma", "log_expit", "erfcinv", "lognorm"}
+NOT_IN_JAX = {
+    *"j0 j1 y0 y1 k0 k1 psi rgamma log_expit erfcinv erfi exprel huber pseudo_huber".split(),
+    *"lognorm weibull_min halfnorm halfcauchy rayleigh invgamma f skewnorm".split(),
+}
 ROUGH = {"beta", "betaln"}  # JAX's derivative, of its own formula for large arguments, is good to 1e-7
 
 
@@ -48,6 +51,8 @@ def same(got, want, rtol=1e-8):
 def test_special(jax, name):
     args = TWO[name] if name in TWO else (ONE[name],)
     pair = derivative(fgrad, getattr(special, name), args), derivative(jax, getattr(jax.scipy.special, name), args)
+    if name == "spence":  # jax's derivative is NaN at 1.7
+        pair = [(value, [np.delete(slope, 2) for slope in slopes]) for value, slopes in pair]
     same(*pair, rtol=1e-6 if name in ROUGH else 1e-8)
 
 
@@ -76,4 +81,4 @@ def test_densities(jax, name):
 def test_signal_has_the_same_arguments(jax, name):
     theirs = inspect.signature(getattr(jax.scipy.signal, name)).parameters
     ours = inspect.signature(getattr(signal, name)).parameters
-    assert [n for n in theirs if n != "precision"] == list(ours)
+    assert [n for n in theirs if n not in ("precision", "overwrite_data")] == list(ours)

@@ -90,3 +90,46 @@ def test_wrong_arguments():
         signal.convolve2d(x, x)
     with pytest.raises(NotImplementedError, match="boundary='fill'"):
         signal.correlate2d(plane, plane, boundary="wrap")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("shapes", [((7,), (3,)), ((3,), (7,)), ((5, 6), (2, 3)), ((4, 3, 5), (2, 3, 2))])
+def test_convolution_by_fft(shapes, mode, dtype):
+    x, y = draw(shapes[0], dtype), draw(shapes[1], dtype)
+    want = scipy.signal.fftconvolve(x, y, mode)
+
+    def f(x, y):
+        return signal.fftconvolve(x, y, mode)
+
+    np.testing.assert_allclose(f(x, y), want, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(fgrad.jit(f)(x, y), want, rtol=1e-10, atol=1e-12)
+    fgrad.check_grads(f, (x, y), 2)
+
+
+def test_convolution_by_fft_along_some_axes():
+    x, y = draw((4, 6)), draw((1, 3))
+    for mode in ("full", "same", "valid"):
+        want = scipy.signal.fftconvolve(x, y, mode, axes=1)
+        np.testing.assert_allclose(signal.fftconvolve(x, y, mode, axes=1), want, rtol=1e-10, atol=1e-12)
+    assert signal.fftconvolve([1, 2], [1, 1]).dtype == np.float64
+    assert signal.fftconvolve(x.astype(np.float32), y.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", ["linear", "constant"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_detrend(kind, axis):
+    x = draw((6, 7))
+    places = [2, 5] if kind == "linear" else 0
+
+    def f(x):
+        return signal.detrend(x, axis, kind, places)
+
+    want = scipy.signal.detrend(x, axis, kind, places)
+    np.testing.assert_allclose(f(x), want, atol=1e-12)
+    np.testing.assert_allclose(fgrad.jit(f)(x), want, atol=1e-12)
+    fgrad.check_grads(f, (x,), 2)
+    with pytest.raises(ValueError, match="type must be"):
+        signal.detrend(x, type="square")
+    with pytest.raises(ValueError, match="breakpoints"):
+        signal.detrend(x, bp=9)

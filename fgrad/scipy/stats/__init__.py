@@ -27,6 +27,18 @@ from fgrad.scipy.stats.continuous import (
     vonmises,
 )
 from fgrad.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
+from fgrad.scipy.stats.more_continuous import (
+    f,
+    gennorm,
+    halfcauchy,
+    halfnorm,
+    invgamma,
+    rayleigh,
+    skewnorm,
+    truncnorm,
+    weibull_min,
+    wrapcauchy,
+)
 
 __all__ = [
     "bernoulli",
@@ -37,10 +49,15 @@ __all__ = [
     "chi2",
     "dirichlet",
     "expon",
+    "f",
     "gamma",
+    "gennorm",
     "geom",
     "gumbel_l",
     "gumbel_r",
+    "halfcauchy",
+    "halfnorm",
+    "invgamma",
     "laplace",
     "logistic",
     "lognorm",
@@ -50,7 +67,12 @@ __all__ = [
     "norm",
     "pareto",
     "poisson",
+    "rayleigh",
+    "skewnorm",
     "t",
+    "truncnorm",
     "uniform",
     "vonmises",
+    "weibull_min",
+    "wrapcauchy",
 ]

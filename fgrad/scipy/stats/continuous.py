@@ -23,7 +23,19 @@ from fgrad.ops.elementwise import (
 )
 from fgrad.ops.special import erfc, lgamma
 from fgrad.scipy.stats.families import Continuous
-from fgrad.scipy.values import betainc, gammainc, gammaincc, i0e, log_ndtr, ndtri, stdtr, stdtrit
+from fgrad.scipy.values import (
+    betainc,
+    betaincinv,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    i0e,
+    log_ndtr,
+    ndtri,
+    stdtr,
+    stdtrit,
+)
 
 _POSITIVE = (0.0, math.inf)
 _UNIT = (0.0, 1.0)
@@ -77,7 +89,7 @@ def _t(z, df):
 t = Continuous(
     "t",
     "df",
-    "Student's t distribution of df degrees of freedom; derivatives by df are those of the density alone.",
+    "Student's t distribution of df degrees of freedom; second derivatives by df are those of the density alone.",
     logpdf=_t,
     cdf=lambda z, df: stdtr(df, z),
     sf=lambda z, df: stdtr(df, -z),
@@ -186,6 +198,8 @@ gamma = Continuous(
     logpdf=lambda z, a: xlogy(a - 1, z) - z - lgamma(a),
     cdf=lambda z, a: gammainc(a, z),
     sf=lambda z, a: gammaincc(a, z),
+    ppf=lambda q, a: gammaincinv(a, q),
+    isf=lambda q, a: gammainccinv(a, q),
 )
 chi2 = Continuous(
     "chi2",
@@ -195,6 +209,8 @@ chi2 = Continuous(
     logpdf=lambda z, df: xlogy(df / 2 - 1, z / 2) - z / 2 - lgamma(df / 2) - math.log(2),
     cdf=lambda z, df: gammainc(df / 2, z / 2),
     sf=lambda z, df: gammaincc(df / 2, z / 2),
+    ppf=lambda q, df: 2 * gammaincinv(df / 2, q),
+    isf=lambda q, df: 2 * gammainccinv(df / 2, q),
 )
 pareto = Continuous(
     "pareto",
@@ -211,11 +227,13 @@ pareto = Continuous(
 beta = Continuous(
     "beta",
     "a b",
-    "The beta distribution on the unit interval; derivatives by a and b are those of the density alone.",
+    "The beta distribution on the unit interval; second derivatives by a and b are those of the density alone.",
     _UNIT,
     logpdf=lambda z, a, b: xlogy(a - 1, z) + xlog1py(b - 1, -z) - lgamma(a) - lgamma(b) + lgamma(a + b),
     cdf=lambda z, a, b: betainc(a, b, z),
     sf=lambda z, a, b: betainc(b, a, 1 - z),
+    ppf=lambda q, a, b: betaincinv(a, b, q),
+    isf=lambda q, a, b: 1 - betaincinv(b, a, q),
 )
 uniform = Continuous(
     "uniform",

@@ -69,7 +69,7 @@ def _positive(*shapes: Any) -> list[Any]:
 class Family:
     """A family of distributions: its formulas, and how its parameters are named.
 
-    The support is a pair of bounds, of which the upper may depend on the shapes.
+    The support is a pair of bounds, which may depend on the shapes; then `inside` gives a point between them.
     `valid` lists conditions that the shape parameters meet; by default they are positive.
     """
 
@@ -80,12 +80,14 @@ class Family:
         doc: str,
         support: tuple[Any, Any] = (-math.inf, math.inf),
         valid: Formula = _positive,
+        inside: Formula | None = None,
         **formulas: Formula,
     ):
         self.__doc__ = doc
         self._name = name
         self._support = support
         self._valid = valid
+        self._inside = inside
         self._formulas = formulas
         for derived, rule, *given in _DERIVED:
             if derived not in formulas and given[0] in formulas:
@@ -119,15 +121,15 @@ class Family:
         """Return a function of the standard form at z, with its values beyond the support and for wrong parameters."""
         low, high = self._support
         endless = high == math.inf
-        if callable(high):
-            high = high(*shapes)
-        bounded = low != -math.inf
+        low, high = [bound(*shapes) if callable(bound) else bound for bound in (low, high)]
+        bounded = self._support[0] != -math.inf
         if bounded:
             below, above = e.lt(z, low), e.ge(z, high) if endless else e.gt(z, high)
             outside = e.logical_or(below, above)
             if whole and function in ("pmf", "logpmf"):
                 outside = e.logical_or(outside, e.gt(z, e.floor(z)))
-            z = e.select(outside, low + (0 if whole else 0.5), z)
+            stand_in = self._inside(*shapes) if self._inside else low + (0 if whole else 0.5)
+            z = e.select(outside, stand_in, z)
         with np.errstate(all="ignore"):  # limits are inf and NaN, as SciPy gives them, without a warning
             value = self._formulas[function](z, *shapes)
             if "scale" in moved and function in ("pdf", "logpdf"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from fgrad.extend import ArrayType, Picture, SavedValue, Step, pulled_types, type_of
 
-from .anomaly import recorded_at, saved_names
+from .anomaly import TORCH_NAMES, TRACEBACK
 from .context import AutogradContext
 from .engine import sources
 from .tape import FREED, Output, Packed, place_of
@@ -67,20 +67,23 @@ def graph_steps(roots, names):
     ends = [place_of(t) for t in roots]
     places = _behind(ends)
     types = _types(dict(zip(ends, [type_of(t._data) for t in roots])), places)
-    inner = _inner(places)
+    inner = _inner(places, set(ends))
+    outputs = _grouped((p, p.node) for p in places if p.__class__ is Output)
+    parts = _grouped((p, owner) for p, owner in inner.items() if p.__class__ is not Output)
     position = {}
     steps = []
     for place in places:
+        if place in inner:
+            continue
+        if place.__class__ is Output:
+            position[place] = position[place.node]
+            continue
         if isinstance(place, Tensor):
             name = names.get(id(place)) or (place._extras and place._extras.name) or "leaf"
             step = Step(name, "input", (), [type_of(place._data)])
-        elif place.__class__ is Output:
-            position[place] = position[place.node]
-            continue
-        elif place in inner:
-            continue
         else:
-            step = _step(place, [p for p, owner in inner.items() if owner is place], types, position)
+            kinds = [types.get(p) for p in sorted(outputs.get(place, ()), key=lambda p: p.index) or [place]]
+            step = _step([*parts.get(place, ()), place], kinds, position)
         position[place] = len(steps)
         steps.append(step)
     for k, (t, end) in enumerate(zip(roots, ends)):
@@ -89,28 +92,29 @@ def graph_steps(roots, names):
     return steps
 
 
-def _step(node, parts, types, position):
-    """Return the step of a node, `parts` of which the graph does not show."""
-    more = node._more
-    whole = more is not None and more.sources is not None
-    reads = [position[p] for p in (more.sources if whole else node._parents) if p in position]
-    saved = [value for part in [*parts, node] for value in _saved(part)]
-    note = FREED_NOTE if any(_is_freed(part) for part in [node, *parts]) else ""
-    kinds = [types.get(place) for place in _outputs(node, types)]
+def _step(parts, kinds, position):
+    """Return the step of the last of some nodes, the others of which the graph does not show, with these types."""
+    node = parts[-1]
+    reads = sorted({position[p] for part in parts for p in part._parents if p in position})
+    saved = [value for part in parts for value in _saved(part)]
+    note = FREED_NOTE if any(map(_is_freed, parts)) else ""
     return Step(node.name(), "operation", reads, kinds, note, _source(node), saved=saved, sequence_nr=node._seq)
 
 
 def _source(node):
     """Return `file:line` of what recorded a node, where anomaly mode noted it."""
-    found = re.match(r'"(.*)", line (\d+)', recorded_at(node))
+    more = node._more
+    calls = more.metadata.get(TRACEBACK) if more is not None and more.metadata else None
+    found = re.search(r'File "(.*)", line (\d+)', calls[-1]) if calls else None
     return ":".join(found.groups()) if found else ""
 
 
-def _outputs(node, types):
-    """Return the places of a node's outputs, as far as the graph holds them."""
-    if node in types:
-        return [node]
-    return sorted((p for p in types if p.__class__ is Output and p.node is node), key=lambda p: p.index) or [node]
+def _grouped(pairs):
+    """Return the first of each pair in a list for the second."""
+    groups = {}
+    for member, owner in pairs:
+        groups.setdefault(owner, []).append(member)
+    return groups
 
 
 def _behind(ends):
@@ -124,21 +128,29 @@ def _behind(ends):
     return sorted(seen, key=lambda place: place._seq)
 
 
-def _inner(places):
-    """Map nodes inside of composed operations to the node that the graph shows for them."""
+def _inner(places, ends):
+    """Map places inside of composed operations, which nobody else reads, to the node that the graph shows for them."""
+    readers = {}
+    for place in places:
+        for source in sources(place):
+            readers.setdefault(source, []).append(place)
     inner = {}
-    for node in places:
-        more = getattr(node, "_more", None)
-        if node.__class__ is Output or isinstance(node, Tensor) or more is None or more.sources is None:
-            continue
-        stack = list(node._parents)
-        while stack:
-            place = stack.pop()
-            if place is None or isinstance(place, Tensor) or place in inner or place in more.sources:
-                continue
-            inner[place] = node
-            stack.extend(sources(place))
+    for place in reversed(places):  # those that read a place come after it
+        owners = {_owner_within(reader, place, inner) for reader in readers.get(place, ())}
+        if len(owners) == 1 and place not in ends and not isinstance(place, Tensor):
+            owner = owners.pop()
+            if owner is not None:
+                inner[place] = owner
     return inner
+
+
+def _owner_within(reader, place, inner):
+    """Return the node of the composed operation in which `reader` reads `place`, None if it reads it from outside."""
+    owner = inner.get(reader, reader)
+    more = owner._more
+    if more is None or more.sources is None or any(place is source for source in more.sources):
+        return None
+    return owner
 
 
 # ---------------------------------------------------------------------------------------------------- what is saved
@@ -150,14 +162,20 @@ def _is_freed(node):
 
 def _saved(node):
     """Return the arrays that a node has saved, by the memory they hold."""
-    if node.__class__ is Output or _is_freed(node):
+    if _is_freed(node):
         return []
     if isinstance(node, AutogradContext):
         named = [*(("saved", s) for s in node._kept or ()), *(node._kept_by_name or {}).items()]
         pairs = [(name, s.value._data) for name, s in named if isinstance(s.value, Tensor)]
     else:
-        pairs = zip(saved_names(node), node._saved)
+        pairs = [(_name_of(node._plan.prim, k), x) for k, x in zip(node._plan.saves, node._saved)]
     return [_saved_value(name, x) for name, x in pairs if isinstance(x, np.ndarray)]
+
+
+def _name_of(prim, k):
+    """Return torch's name for an input of a primitive, or, from -1 downwards, for an output."""
+    name = prim.outputs[~k] if k < 0 else prim.inputs[k] if k < len(prim.inputs) else f"input {k}"
+    return TORCH_NAMES.get(name, name)
 
 
 def _saved_value(name, x):

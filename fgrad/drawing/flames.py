@@ -180,33 +180,51 @@ def _names(events: EventList, top: float) -> tuple[list[str], float]:
 
 
 def _lanes(events: EventList, top: float) -> tuple[list[str], float]:
-    """Return a lane for each thread with the events at its top, and those directly inside, as they ran."""
-    if not events.spans:
+    """Return what ran when: a lane for each thread, with the outermost events and those inside, and for each device."""
+    lanes = _by_lane(events)
+    moments = [(e.start_ns, e.end_ns) for lane in lanes.values() for e in lane]
+    moments += [(start, end) for _, _, start, end in events.spans]
+    if not moments:
         return [], top
-    start = min(span[2] for span in events.spans)
-    end = max(span[3] for span in events.spans)
+    start, end = min(m[0] for m in moments), max(m[1] for m in moments)
     scale = (WIDTH - 2 * MARGIN) / max(end - start, 1)
     parts = [text(MARGIN, top - 8, "what ran when", "fg-ink fg-bold")]
-    threads = list(dict.fromkeys((thread, name) for thread, name, _, _ in events.spans))
-    for thread, name in threads:
-        parts.append(text(MARGIN, top + 12, f"thread {name}", "fg-dim fg-small"))
-        mine = [(e, 0 if e.parent is None else 1) for e in events if e.thread == thread and _is_outer(e)]
-        parts += [_moment(e, MARGIN + (e.start_ns - start) * scale, top + 18 + ROW * row, scale) for e, row in mine]
-        top += 18 + 2 * ROW + 8
+    for name, lane in lanes.items():
+        parts.append(text(MARGIN, top + 12, name, "fg-dim fg-small"))
+        parts += _moments(lane, start, scale, top + 18)
+        top += 18 + ROW * (2 if any(e.parent for e in lane) else 1) + 8
     parts += _axis(end - start, scale, top)
     return parts, top + 20
 
 
-def _is_outer(event: FunctionEvent) -> bool:
-    return event.parent is None or event.parent.parent is None
+def _by_lane(events: EventList) -> dict[str, list[FunctionEvent]]:
+    """Return the events to show of each thread, and the kernels of each device."""
+    lanes: dict[str, list[FunctionEvent]] = {f"thread {name}": [] for _, name, _, _ in events.spans}
+    names = {thread: f"thread {name}" for thread, name, _, _ in events.spans}
+    for event in events:
+        if event.parent is None or event.parent.parent is None:
+            lanes.setdefault(names.get(event.thread, f"thread {event.thread}"), []).append(event)
+    for event in events:
+        for kernel in event.kernels:
+            lanes.setdefault(f"kernels on {kernel.device}", []).append(kernel)
+    return lanes
 
 
-def _moment(event: FunctionEvent, x: float, y: float, scale: float) -> str:
-    w = event.total_ns * scale
-    if w < NARROW:
-        return element("rect", x=x, y=y, width=NARROW, height=ROW - 1.5, fill=COLOURS[event.category])
-    tip = f"{event.name} ({event.category})\n{seconds_text(event.total_ns / 1e9)}"
-    return titled(_labelled(x, y, w, event.name, COLOURS[event.category]), tip)
+def _moments(lane: list[FunctionEvent], start: int, scale: float, top: float) -> list[str]:
+    """Return the bars of a lane; of those narrower than half a pixel, one for each half pixel."""
+    parts = []
+    taken = set()
+    for event in lane:
+        x, w = MARGIN + (event.start_ns - start) * scale, event.total_ns * scale
+        y = top + (ROW if event.parent is not None else 0.0)
+        if w >= 0.5:
+            tip = f"{event.name} ({event.category})\n{seconds_text(event.total_ns / 1e9)}"
+            parts.append(titled(_labelled(x, y, w, event.name, COLOURS[event.category]), tip))
+        elif (place := (int(2 * x), y)) not in taken:
+            taken.add(place)
+            colour = COLOURS[event.category]
+            parts.append(element("rect", x=place[0] / 2, y=y, width=0.5, height=ROW - 1.5, fill=colour))
+    return parts
 
 
 def _axis(length: int, scale: float, y: float) -> list[str]:

@@ -8,6 +8,7 @@ neighbours' in the sense of least squares, with order and distances kept, which 
 from __future__ import annotations
 
 import operator
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -139,9 +140,10 @@ def _crossings(layers: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) 
     for layer in layers:
         ends: list[int] = []
         for v in layer:
-            mine = sorted(place[u] for u in below[v])
-            count += sum(1 for end in mine for other in ends if other > end)
-            ends += mine
+            mine = [place[u] for u in below[v]]
+            count += sum(len(ends) - bisect_right(ends, end) for end in mine)
+            for end in mine:
+                insort(ends, end)
     return count
 
 

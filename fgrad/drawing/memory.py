@@ -150,11 +150,12 @@ def _picture(timeline: MemoryTimeline) -> str:
 
 def _areas(timeline: MemoryTimeline, across: float, up: float, top: float) -> list[str]:
     """Return one area for each kind, stacked; bytes stay what they are until the next event."""
-    xs = LEFT + timeline.times * across
+    seen = _seen(timeline, across)
+    xs = LEFT + timeline.times[seen] * across
     floor = np.zeros(len(xs))
     parts = []
     for kind in KINDS:
-        ceiling = floor + timeline.live[kind]
+        ceiling = floor + timeline.live[kind][seen]
         upper = _steps(xs, top + HEIGHT - ceiling * up)
         lower = _steps(xs, top + HEIGHT - floor * up)
         if len(xs):
@@ -164,6 +165,14 @@ def _areas(timeline: MemoryTimeline, across: float, up: float, top: float) -> li
             parts.append(titled(area, f"{MEANINGS[kind]}: at most {most}"))
         floor = ceiling
     return parts
+
+
+def _seen(timeline: MemoryTimeline, across: float) -> np.ndarray:
+    """Return the positions that one can see: in each half pixel the largest total and the last."""
+    columns = (2 * timeline.times * across).astype(np.int64)
+    last = np.flatnonzero(np.diff(columns, append=-1))
+    by_size = np.lexsort((timeline.total, columns))
+    return np.union1d(last, by_size[last])
 
 
 def _steps(xs: np.ndarray, ys: np.ndarray) -> list[str]:

@@ -200,3 +200,18 @@ def test_times_of_a_profile_colour_a_recorded_graph():
     assert len(tanh) == 2
     assert times["TanhBackward0"] == pytest.approx(sum(e.total_ns for e in tanh) / 1e9)
     assert times["SumBackward0"] > 0
+
+
+def test_kernels_on_a_device_have_a_lane():
+    events = events_of(("launch", "op", 0, 100))
+    kernel = FunctionEvent(99, "softmax", 0, 50, 500, "kernel")
+    kernel.device = "cuda:0"
+    events[0].kernels = [kernel]
+    shown = texts(parse_svg(flames.overview_svg(events)))
+    assert "kernels on cuda:0" in shown
+    assert "softmax" in shown
+
+
+def test_pictures_of_many_events_stay_small():
+    events = events_of(*[("f", "op", 10 * k, 10 * k + 9) for k in range(30_000)], span=300_000)
+    assert len(flames.overview_svg(events)) < 400_000

@@ -1,5 +1,6 @@
 """Pictures of recorded graphs: names, shapes, saved bytes, composed operations, freed graphs, and errors."""
 
+import inspect
 import re
 
 import numpy as np
@@ -166,3 +167,56 @@ def test_errors():
         torch.draw(torch.ones(2))
     with pytest.raises(TypeError, match="draw expects a tensor"):
         torch.draw(np.ones(2))
+
+
+def test_outputs_of_a_composed_operation_may_share_what_is_inside():
+    x = (torch.arange(9.0).reshape(3, 3) / 7 + torch.eye(3)).requires_grad_()
+    u, s, v = torch.svd(x)
+    picture = torch.draw([u, s, v])
+    titles = [g.title for g in operations(picture)]
+    assert titles.count("SvdBackward0") + titles.count("LinalgSvdBackward0") >= 1
+    assert all(kind is not None for g in operations(picture) for step in g.steps for kind in step.types)
+    parse_svg(picture.svg())
+
+
+def matrix():
+    return (torch.arange(9.0).reshape(3, 3) / 7 + torch.eye(3)).requires_grad_()
+
+
+ARGUMENTS = [
+    lambda: (matrix(),),
+    lambda: (matrix(), 1),
+    lambda: (matrix(), matrix()),
+    lambda: (matrix(), matrix(), matrix()),
+    lambda: (matrix(), (0, 1)),
+    lambda: (matrix(), 1, 0),
+    lambda: ([matrix(), matrix()],),
+]
+
+
+def recorded_by(fun, make):
+    """Return the tensors that a function gives for arguments, if it takes these and records anything."""
+    try:
+        out = fun(*make())
+    except (TypeError, ValueError, RuntimeError, IndexError, AttributeError, NotImplementedError):
+        return []
+    outs = out if isinstance(out, (tuple, list)) else [out]
+    return [t for t in outs if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_the_graph_of_every_function_is_drawn_with_every_shape():
+    drawn = set()
+    for module in (torch, torch.linalg, torch.fft, torch.special, torch.nn.functional):
+        for name, fun in vars(module).items():
+            for make in ARGUMENTS if inspect.isfunction(fun) and not name.startswith("_") else ():
+                outs = recorded_by(fun, make)
+                if not outs:
+                    continue
+                picture = torch.draw(outs)
+                assert "freed" not in picture.summary
+                assert all(kind is not None for g in picture.groups for s in g.steps for kind in s.types), name
+                parse_svg(picture.svg())
+                drawn.add(name)
+    assert len(drawn) > 200

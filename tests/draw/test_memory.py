@@ -116,3 +116,22 @@ def test_gradients_are_named_by_what_they_go_back_through():
     line = loss.__code__.co_firstlineno + 1
     assert (holder.kind, holder.name, holder.nbytes) == ("gradient", "tanh pull", gradient.nbytes)
     assert f"test_memory.py({line}): loss" in holder.line
+
+
+def test_a_picture_of_many_changes_stays_small_and_keeps_the_peak():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 9, 50_000)
+    changes = [
+        MemoryEvent(10 * k + 5 * sign, int(n) * (1, -1)[sign], "value", TANH)
+        for k, n in enumerate(sizes)
+        for sign in (0, 1)
+    ]
+    changes.append(MemoryEvent(123_456, 1000, "value", MUL))
+    changes.append(MemoryEvent(123_457, -1000, "value", MUL))
+    timeline = MemoryTimeline(changes)
+    svg_text = timeline.svg()
+    assert len(svg_text) < 400_000
+    assert timeline.peak >= 1000
+    (area,) = [p for p in parse_svg(svg_text).iter("{http://www.w3.org/2000/svg}path") if p.get("fill") == "#56b4e9"]
+    heights = [float(point.split()[1]) for point in area.get("d").strip("Mz").split("L")]
+    assert min(heights) == pytest.approx(56 + 300 * (1 - 1 / 1.04), abs=0.2)

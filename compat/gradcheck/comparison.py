@@ -99,7 +99,7 @@ def shown(a, n, index):
     return (
         f"numerical:{wrap(np.array(n))}\nanalytical:{wrap(np.array(a))}\n"
         f"worst entry [{row}, {column}] (element {row} of the input, {column} of the output): numerical "
-        f"{n[index].item()!r}, analytical {a[index].item()!r}, difference {abs(a[index] - n[index]):.3g}"
+        f"{n[index]:.6g}, analytical {a[index]:.6g}, difference {abs(a[index] - n[index]):.3g}"
     )
 
 

@@ -26,6 +26,8 @@ REAL = {"real": PARTS["real"]}
 class GradcheckError(RuntimeError):
     """Gradients and finite differences disagree, or a gradient cannot be checked."""
 
+    __module__ = "fgrad.compat.gradcheck"
+
 
 def as_tuple(x):
     """Return what a function takes or gives as a tuple."""

@@ -356,7 +356,9 @@ def result(x: Any, seen: set[int]) -> Any:
             x = x.copy()
         seen.add(id(x))
         return x
-    return x if isinstance(x, Tracer) else np.array(x)
+    if isinstance(x, Tracer) or hasattr(x, "__cuda_array_interface__"):  # an array on a device stays there
+        return x
+    return np.array(x)
 
 
 def saved_buffers(order: Iterable[Node]) -> set[int]:

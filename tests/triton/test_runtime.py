@@ -11,8 +11,7 @@ from fgrad.triton_kernels import cross_entropy, native
 from fgrad.triton_kernels.driver import CudaError, Driver
 from fgrad.triton_kernels.runtime import empty, launch, launching, strides, zeros
 from fgrad.triton_kernels.tiling import fill_kernel
-from tests.triton import gpu, standin
-from tests.triton.families import FAMILIES
+from tests.triton import standin
 
 
 @triton.jit
@@ -185,16 +184,6 @@ def test_strides_mark_packed_rows():
     assert strides(x.T) == (1, 4)
     assert strides(x[:, ::2]) == (4, 2)
     assert strides(np.float32(1) + np.zeros(())) == ()
-
-
-@pytest.mark.heavy
-def test_the_script_for_a_card_runs_through(record, capsys):
-    families = [family for family in FAMILIES if family.name in ("softmax", "rms_norm", "embedding")]
-    gpu.main(standin.DeviceArray, families, rows=8, columns=64)
-    lines = capsys.readouterr().out.splitlines()
-    for family in families:
-        assert sum(line.startswith(family.name) for line in lines) == len(gpu.DTYPES) + 1
-    assert record.launches > 2 * gpu.REPEATS * len(families)
 
 
 def test_host_cost_of_a_launch(record, record_property):

@@ -5,12 +5,15 @@ import shutil
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fgrad.triton_kernels.runtime import group
+from fgrad.triton_kernels import toolchain
+from fgrad.triton_kernels.cuda import CudaHome
+from fgrad.triton_kernels.runtime import group, interpret_launch, with_own_arrays
 
 SOURCE = Path(__file__).with_name("libcuda.c")
 
@@ -44,41 +47,71 @@ def build(folder):
     return path
 
 
-@dataclass(eq=False)
-class DeviceArray:
-    """An array on a device that does not exist; its memory is the host's, and nothing reads it."""
+class DeviceArray(NDArrayOperatorsMixin):
+    """An array on a device that does not exist: its memory is the host's, and NumPy does for it what CuPy would."""
 
-    host: np.ndarray
-    number: int = 0
-
-    def __post_init__(self):
-        self.dtype = self.host.dtype
-        self.pointer = self.host.ctypes.data
+    def __init__(self, host, number=0):
+        self.host = host
+        self.number = number
+        self.dtype = host.dtype
+        self.pointer = host.ctypes.data
 
     def __getattr__(self, name):
-        return getattr(self.host, name)
-
-    def __setitem__(self, index, value):
-        self.host[index] = getattr(value, "host", value)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self.host, name)
+        return self._call(found) if callable(found) else self._there(found)
 
     def __getitem__(self, index):
-        return DeviceArray(self.host[index], self.number)
+        return self._there(self.host[_here(index)])
+
+    def __setitem__(self, index, value):
+        self.host[_here(index)] = _here(value)
 
     def __len__(self):
         return len(self.host)
 
-    def copy(self):
-        return DeviceArray(self.host.copy(), self.number)
+    def __array__(self, *args, **kwargs):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed")  # as CuPy says
 
-    def reshape(self, *shape):
-        return DeviceArray(self.host.reshape(*shape), self.number)
+    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
+        return self._call(getattr(ufunc, method))(*args, **kwargs)
 
-    def swapaxes(self, one, other):
-        return DeviceArray(self.host.swapaxes(one, other), self.number)
+    def __array_function__(self, function, types, args, kwargs):
+        return self._call(function)(*args, **kwargs)
+
+    @property
+    def device(self):
+        return self.number
 
     @property
     def __cuda_array_interface__(self):
         return self.host.__array_interface__
+
+    def _call(self, function):
+        return lambda *args, **kwargs: self._there(function(*_here(args), **_here(kwargs)))
+
+    def _there(self, x):
+        return DeviceArray(np.asarray(x), self.number) if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+def _here(x):
+    """Return nested arguments with arrays on the device as what they are."""
+    if isinstance(x, (tuple, list)):
+        return type(x)(map(_here, x))
+    if isinstance(x, dict):
+        return {name: _here(value) for name, value in x.items()}
+    return getattr(x, "host", x)
+
+
+class InterpretingHome(CudaHome):
+    """A home on the stand-in driver whose kernels run after all: every launch is also interpreted on the memory."""
+
+    def execute(self, launch):
+        super().execute(launch)
+        if not toolchain.is_tuned(launch.kernel):  # those come back resolved
+            args = tuple(map(_here, with_own_arrays(launch).args))
+            interpret_launch(replace(launch, args=args))
 
 
 class Arrays:

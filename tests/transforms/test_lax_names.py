@@ -1,4 +1,4 @@
-"""The elementary operations of `fgrad.lax`: edges and refusals. Parity tests hold values and derivatives against jax's."""
+"""The elementary operations of `fgrad.lax`: edges and refusals. Values and derivatives are in the parity tests."""
 
 import numpy as np
 import pytest

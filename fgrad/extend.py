@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from fgrad.drawing.abstract import pulled_types
     from fgrad.drawing.picture import Picture
     from fgrad.drawing.steps import SavedValue, Step
+    from fgrad.scipy import special
 
 _LATE = {"Picture": "picture", "SavedValue": "steps", "Step": "steps", "pulled_types": "abstract"}
 """What is loaded when it is first asked for, and the module of `fgrad.drawing` that has it."""
@@ -50,6 +51,8 @@ def __getattr__(name: str) -> object:
     """Load what few layers need when it is first asked for."""
     if name == "profiler":
         return _import_module("fgrad.profiler")
+    if name == "special":
+        return _import_module("fgrad.scipy.special")
     if name in _LATE:
         return getattr(_import_module(f"fgrad.drawing.{_LATE[name]}"), name)
     raise AttributeError(f"module 'fgrad.extend' has no attribute '{name}'")
@@ -93,6 +96,7 @@ __all__ = [
     "profiler",
     "pulled_types",
     "raise_leaked",
+    "special",
     "state",
     "structured",
     "sum_to",

@@ -20,6 +20,19 @@ def as_kernel_array(x: Any) -> Any:
     return x if hasattr(x, "__cuda_array_interface__") else as_array(x)
 
 
+def beside(x: Any, others: Sequence[Any]) -> Any:
+    """Return a host array on the device of the others, such as a cotangent that a transform made; else `x` itself."""
+    if isinstance(x, np.ndarray):
+        for other in others:
+            if hasattr(other, "__cuda_array_interface__"):
+                from fgrad.triton_kernels.runtime import home_of
+
+                home = home_of(other)
+                with home.on_device(home.device(other)):
+                    return home.from_numpy(x)
+    return x
+
+
 def owner_of(xs: Sequence[Any]) -> Any:
     """Return the first value that belongs to a layer above the primitives, such as a tensor of compat; None if none."""
     for x in xs:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fgrad.core import Params, Primitive
-from fgrad.kernel_arguments import as_kernel_array, owner_of
+from fgrad.kernel_arguments import as_kernel_array, beside, owner_of
 from fgrad.ops.shape import stop_gradient
 from fgrad.plans import Plan
 from fgrad.transforms.linearize import vjp
@@ -214,7 +214,8 @@ def _by_name(backward: Callable[..., Any], names: Sequence[str], wanted: Sequenc
     """Return a function of all that is known by name that gives `backward` what it asks for, and returns a tuple."""
 
     def run(*args: Any, **params: Any) -> Any:
-        given = dict(zip(names, args, strict=True))
+        ct, *others = args
+        given = dict(zip(names, (beside(ct, others), *others), strict=True))
         cts = backward(*[given[n] for n in wanted], **params)
         return cts if isinstance(cts, tuple) else (cts,)
 

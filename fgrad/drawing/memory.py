@@ -14,7 +14,7 @@ from fgrad.drawing.files import write_svg
 from fgrad.drawing.html import table
 from fgrad.drawing.svg import document, element, legend, text, titled
 from fgrad.drawing.text import bytes_text, near, plural, seconds_text, shorten
-from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
+from fgrad.profiler.events import FunctionEvent, MemoryEvent
 
 KINDS = ("saved", "gradient", "value")
 """What bytes are alive for, in the order in which they are stacked."""
@@ -54,19 +54,10 @@ class MemoryTimeline:
         self._memory = sorted(memory, key=lambda m: m.time_ns)
         start = self._memory[0].time_ns if self._memory else 0
         self.times = np.array([(m.time_ns - start) / 1e9 for m in self._memory], np.float64)
-        self.live: dict[str, np.ndarray] = {
-            kind: np.cumsum([m.bytes if m.kind == kind else 0 for m in self._memory], dtype=np.int64) for kind in KINDS
-        }
+        self.live = {kind: _running([m.bytes if m.kind == kind else 0 for m in self._memory]) for kind in KINDS}
         self.total = sum(self.live.values(), np.zeros(len(self._memory), np.int64))
         self.peak_index = int(np.argmax(self.total)) if len(self._memory) else 0
         self.peak = int(self.total[self.peak_index]) if len(self._memory) else 0
-
-    @classmethod
-    def of(cls, events: EventList) -> MemoryTimeline:
-        """Return the timeline of a profile; ValueError if it did not follow memory."""
-        if not events.memory:
-            raise ValueError("the profile has no memory events: profile with profile_memory=True")
-        return cls(events.memory)
 
     def holders(self, count: int = HOLDERS, at: int | None = None) -> list[Holder]:
         """Return who held most at a moment, the largest first.
@@ -111,6 +102,12 @@ class MemoryTimeline:
     def __repr__(self) -> str:
         at_peak = ", ".join(f"{bytes_text(self.live[k][self.peak_index])} {MEANINGS[k]}" for k in KINDS if self.peak)
         return f"<memory timeline: peak {bytes_text(self.peak)}{f' ({at_peak})' if at_peak else ''}>"
+
+
+def _running(changes: Sequence[int]) -> np.ndarray:
+    """Return the sum after each change; what is given back without having been taken was there from the beginning."""
+    sums = np.cumsum(changes, dtype=np.int64)
+    return sums - min(int(sums.min(initial=0)), 0)
 
 
 def _maker(event: FunctionEvent | None) -> tuple[str, str]:

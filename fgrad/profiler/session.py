@@ -253,7 +253,9 @@ class profile:
         """
         from fgrad.drawing.memory import MemoryTimeline
 
-        timeline = MemoryTimeline.of(self.function_events)
+        if not self.profile_memory:
+            raise ValueError("this profile did not follow memory: profile with profile_memory=True")
+        timeline = MemoryTimeline(self.function_events.memory)
         if path is not None:
             timeline.save(path)
         return timeline

@@ -73,6 +73,9 @@ def test_nothing_followed():
         pass
     with pytest.raises(ValueError, match="profile_memory=True"):
         prof.memory_timeline()
+    with fgrad.profile(profile_memory=True) as prof:
+        pass
+    assert prof.memory_timeline().peak == 0
 
 
 def test_functional_code(tmp_path):
@@ -135,3 +138,8 @@ def test_a_picture_of_many_changes_stays_small_and_keeps_the_peak():
     (area,) = [p for p in parse_svg(svg_text).iter("{http://www.w3.org/2000/svg}path") if p.get("fill") == "#56b4e9"]
     heights = [float(point.split()[1]) for point in area.get("d").strip("Mz").split("L")]
     assert min(heights) == pytest.approx(56 + 300 * (1 - 1 / 1.04), abs=0.2)
+
+
+def test_what_was_there_before_the_log_begins_is_alive_from_its_beginning():
+    timeline = MemoryTimeline([MemoryEvent(1, 8, "value", MUL), MemoryEvent(2, -80, "value", TANH)])
+    assert timeline.live["value"].tolist() == [80, 0]

@@ -427,6 +427,18 @@ class Recorded(Tracer):
         data = self.tensor._data
         return ArrayType(data.shape, data.dtype)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tensor._data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.tensor._data.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return self.tensor._data.ndim  # type: ignore[no-any-return]
+
     def concrete(self) -> Any:
         data = self.tensor._data
         return data.concrete() if isinstance(data, Tracer) else data

@@ -217,6 +217,8 @@ def _over_one(name, input, dim, dtype):
 
 def overload(name):
     """Return the name of the node of a reduction: torch numbers the form along dimensions apart."""
+    plain = "".join(word.capitalize() for word in name.split("_")) + "Backward"
+    whole, along = plain + "0", plain + ("1" if name in ("sum", "mean", "prod") else "0")
 
     def node(input, *args, **kwargs):
         if (
@@ -225,10 +227,7 @@ def overload(name):
             and kwargs.get("dtype") is None
         ):
             return "LinalgVectorNormBackward0"
-        along = args or kwargs.get("dim") is not None
-        numbered = {"sum": 1, "mean": 1, "prod": 1}
-        plain = "".join(word.capitalize() for word in name.split("_"))
-        return f"{plain}Backward{numbered.get(name, 0) if along else 0}"
+        return along if args or kwargs.get("dim") is not None else whole
 
     return node
 
@@ -492,17 +491,19 @@ def dist(input, other, p=2):
     return vector_norm(input - other, p)
 
 
-def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    x = input.reshape((-1,)) if dim is None else input
-    axis = 0 if dim is None else normal_dim(dim, x.ndim)
-    ordered = sort(x, axis)[0]
-    spot = np.asarray(q, x.dtype) * (x.shape[axis] - 1)
-    low, high = np.floor(spot).astype(int), np.ceil(spot).astype(int)
-    weight = spot - low
-    a, b = np.take(ordered, low, axis), np.take(ordered, high, axis)
-    return a + (b - a) * weight
+def quantiles(find):
+    """Return quantile or nanquantile, which `find` is for values of fgrad; several q come first in the result."""
+
+    def fun(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+        q = q if hasattr(q, "dtype") else np.asarray(q, input.dtype)
+        if q.dtype != input.dtype:
+            raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+        return find(input, q, dim, keepdims=keepdim, method=interpolation).astype(input.dtype)
+
+    return fun
 
 
 define("renorm", composed(renorm), inplace=True)
 define("dist", composed(dist))
-define("quantile", composed(quantile))
+define("quantile", composed(quantiles(np.quantile), "QuantileBackward0"))
+define("nanquantile", composed(quantiles(np.nanquantile), "NanquantileBackward0"))

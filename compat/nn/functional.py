@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 import fgrad.numpy as fnp
-
 from fgrad.extend import TABLE as P
 
 from ..methods.random import source as _source
@@ -19,6 +18,7 @@ from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
 from ..methods.table import FUNCTIONS, composed, in_place
+from ..tensor import Tensor as _Tensor
 from ..tensor import normal_dim as _normal_dim
 from ..tensor import wrap as _wrap
 
@@ -105,6 +105,8 @@ prelu = composed(
     ),
     "PreluKernelBackward0",
 )
+FUNCTIONS["hardshrink"] = _Tensor.hardshrink = hardshrink
+FUNCTIONS["prelu"] = _Tensor.prelu = prelu
 glu = composed(lambda input, dim=-1: _glu(input, dim), "GluBackward0")
 
 
@@ -284,18 +286,27 @@ def _cross_entropy(
 
 def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing):
     """Return the loss of rows of logits without class weights, by the primitive that has a pull of its own."""
-    counted = target != ignore_index
-    _check_classes(np.where(counted, target, 0), input.shape[1])
+    classes = _known(target)
+    counted = classes != ignore_index
+    _check_classes(np.where(counted, classes, 0), input.shape[1])
     losses = P["cross_entropy"](input, target, ignore_index=ignore_index, label_smoothing=label_smoothing)
     if reduction == "mean":
         return _sum(losses) / _sum(counted).astype(losses.dtype)
     return losses if reduction == "none" else _sum(losses)
 
 
+def _known(x):
+    """Return the array that a recorded value stands for, or the value itself where that is not known: within vmap."""
+    if isinstance(x, np.ndarray):
+        return x
+    found = x.concrete()
+    return x if found is None else found
+
+
 def _check_classes(target, count):
-    """Raise torch's error for a class that is not among `count`, where values are known: not within vmap."""
-    classes = target if isinstance(target, np.ndarray) else target.concrete()
-    if classes is None:
+    """Raise torch's error for a class that is not among `count`, where values are known."""
+    classes = _known(target)
+    if not isinstance(classes, np.ndarray):
         return
     wrong = classes[(classes < 0) | (classes >= count)]
     if wrong.size:

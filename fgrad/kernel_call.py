@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fgrad.core import ArrayType, Primitive, Tracer, type_of
-from fgrad.kernel_arguments import as_kernel_array, owner_of
+from fgrad.kernel_arguments import as_kernel_array, beside, owner_of
 from fgrad.transforms.vmap import one_by_one, to_front
 
 BATCHING = ("loop", "grid")
@@ -71,8 +71,8 @@ def triton_call(
 ) -> Any:
     """Launch a Triton kernel and return new arrays that it wrote.
 
-    The kernel is called with `args`, then the results, then `meta` by name. NumPy arrays are interpreted by the twin,
-    arrays on a GPU run there. Arrays are passed packed, row after row: a kernel needs no strides.
+    The kernel is called with `args`, then the results, then `meta` by name. NumPy arrays are interpreted by the twin;
+    where one of the arrays lies on a GPU the kernel runs there, and NumPy arrays beside it are moved. Arrays are passed packed, row after row: a kernel needs no strides.
 
     Args:
         kernel: a `@triton.jit` function; with `@triton.autotune`, its configurations are timed on a GPU, on copies.
@@ -169,7 +169,7 @@ def _aliases(
 def _launch(*operands: Any, call: Call) -> tuple[Any, ...]:
     from fgrad.triton_kernels import runtime  # here, for Triton is loaded when it is first used
 
-    arrays = [_packed(x) for x in operands]
+    arrays = [_packed(beside(x, operands)) for x in operands]
     like = arrays[0] if arrays else np.empty(0)
     for target, source in call.aliases:
         kind = call.types[target]

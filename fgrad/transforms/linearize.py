@@ -603,7 +603,7 @@ def _with_gradient(
         seen: set[int] = set()
         grads = recorded.gather(cts, seen)
         value = recorded.value(out, seen)
-        if not isinstance(value, Tracer):
+        if not isinstance(value, Tracer) and not hasattr(value, "__cuda_array_interface__"):
             value = np.asarray(value)
         if has_aux:
             value = value, tree.map(lambda x: recorded.value(x, seen), aux)

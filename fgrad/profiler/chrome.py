@@ -50,6 +50,8 @@ def _metadata(events: Any) -> Iterator[dict[str, Any]]:
     pid = os.getpid()
     yield _meta(pid, 0, "process_name", name="fgrad")
     names = {thread: name for thread, name, _, _ in events.spans}
+    for event in events:
+        names.setdefault(event.thread, f"thread {event.thread}")
     names.update({_row(k): f"kernels on {k.device}" for e in events for k in e.kernels})
     for position, (thread, name) in enumerate(names.items()):
         yield _meta(pid, thread, "thread_name", name=clean(name))

@@ -111,19 +111,32 @@ class Observer(Interpreter):
         below = self.below = state.interpreter
         self.parent = below
         if isinstance(below, Observer) and below.place is self.place and below.closed is None:
-            mine, outer = self.append, below.write
             self.parent = below.parent
-            self.write = lambda record: (mine(record), outer(record))
+            self.write = self._write_to_both
         state.interpreter = self
         self.place.watch((*self.place.observers, self))
         return self
 
+    def _write_to_both(self, record: tuple[Any, ...]) -> None:
+        if self.closed is None:
+            self.append(record)
+        self.below.write(record)  # type: ignore[union-attr]
+
     def __exit__(self, *exc: object) -> None:
         self.closed = now()
+        if self.write == self.append:
+            self.write = _drop
         self.place.watch(tuple([o for o in self.place.observers if o is not self]))
         if state.interpreter is self:
-            state.interpreter = self.below
+            state.interpreter = self.next_below()
         self.__class__ = _Closed
+
+    def next_below(self) -> Interpreter | None:
+        """Return what was at work when this observer was entered, without observers that have closed since."""
+        below = self.below
+        while isinstance(below, Observer) and below.closed is not None:
+            below = below.below
+        return below
 
     @property
     def truncated(self) -> bool:
@@ -173,12 +186,16 @@ class Observer(Interpreter):
         return tuple([Seen(self, o) for o in out]) if prim.multiple else Seen(self, out)
 
 
+def _drop(record: tuple[Any, ...]) -> None:
+    """Stand for the log of an observer that has closed."""
+
+
 class _Closed(Observer):
     """An observer whose profile has ended: it steps aside as soon as its thread meets it again."""
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
         if state.interpreter is self:
-            state.interpreter = self.below
+            state.interpreter = self.next_below()
         return self.pass_on(prim, [x.value if x.__class__ is Seen else x for x in args], params)
 
 

@@ -6,6 +6,8 @@ PYTHON  ?= $(shell for p in $(PYTHONS); do $$p -c '$(USABLE)' 2>/dev/null && { e
 
 VENV   := .venv
 PARITY := .venv-parity
+GPU    := .venv-gpu
+OLDEST := .venv-triton36
 RUN    := $(VENV)/bin/python -m
 PYTEST := pytest -n auto --maxprocesses 8 --dist loadgroup
 
@@ -14,10 +16,10 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-quick check test test-parity test-slow format hooks clean
+.PHONY: help demo bench bench-quick check test test-parity test-slow test-triton36 gpu format hooks clean
 
 help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.with-demo  ## Train on handwritten digits three ways and compare them
 	@$(VENV)/bin/python examples/digits.py
@@ -43,6 +45,14 @@ test-parity: $(PARITY)/.with-parity  ## Compare with torch, jax and autograd (in
 test-slow: $(VENV)/.with-test  ## Long random searches, new ones each time
 	HYPOTHESIS_PROFILE=slow $(RUN) $(PYTEST) -m "not parity"
 
+test-triton36: $(OLDEST)/.with-triton36  ## The kernels' fast tests on the oldest Triton that is supported
+	$(OLDEST)/bin/python -m $(PYTEST) -m "not heavy and not slow and not parity" tests/triton tests/triton_ops tests/kernels
+
+# The extra that fits the driver: cuda12 or cuda13.
+CUDA ?= cuda13
+gpu: $(GPU)/.with-test $(GPU)/.with-$(CUDA)  ## On a machine with a GPU: kernels beside the twin, then the roofline
+	$(GPU)/bin/python -m tests.triton.gpu
+
 format: $(VENV)/.with-dev  ## Lay out the code and mend what the linter can
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
@@ -51,7 +61,7 @@ hooks: $(VENV)/.with-dev  ## Run format, lint and types before every commit
 	$(RUN) pre_commit install
 
 clean:  ## Remove everything made here, the virtual environments included
-	rm -rf $(VENV) $(PARITY) build dist out *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) $(GPU) $(OLDEST) build dist out *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A virtual environment, and the extras in it. The stamps come last, so that an interrupted install is done again.
@@ -71,3 +81,9 @@ $(1)/.with-%: pyproject.toml | $(1)/.made
 endef
 $(eval $(call with,$(VENV)))
 $(eval $(call with,$(PARITY)))
+$(eval $(call with,$(GPU)))
+$(eval $(call with,$(OLDEST)))
+
+$(OLDEST)/.with-triton36: $(OLDEST)/.with-test
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check "triton==3.6.0"
+	@touch $@

@@ -75,7 +75,7 @@ def summary(groups: Sequence[Group]) -> str:
     saved = [s for g in groups for s in g.saved]
     parts = [plural(len(operations), "operation")]
     if drawn != len(operations):
-        parts[0] += f" in {plural(drawn, 'box')}".replace("boxs", "boxes")
+        parts[0] += f" in {plural(drawn, 'box', 'boxes')}"
     parts.append(f"{bytes_text(total(saved))} saved for backward")
     seconds = [g.seconds for g in groups if g.seconds is not None]
     if seconds:

@@ -15,6 +15,8 @@ LINE = 15.0
 PAD = 9.0
 MARGIN = 16.0
 HEAD = 44.0
+BOLD = 1.02
+"""How much wider bold text may be, in fonts whose bold is not of the same width."""
 
 
 def graph_svg(boxes: Sequence[Box], title: str, remark: str) -> str:
@@ -23,11 +25,10 @@ def graph_svg(boxes: Sequence[Box], title: str, remark: str) -> str:
     edges = [(u, k) for k, box in enumerate(boxes) for u in box.group.reads]
     placed = layered(sizes, edges)
     legend = _legend(boxes)
-    foot = 30.0 if legend else 0.0
-    needed = max(text_width(title, 13), text_width(remark, SIZE - 1), 420.0 if legend else 0.0)
+    needed = max(text_width(title) * BOLD, text_width(remark, SIZE - 1), 420.0 if legend else 0.0)
     width = max(placed.width, needed) + 2 * MARGIN
     left = (width - placed.width) / 2
-    height = HEAD + placed.height + MARGIN + foot
+    height = HEAD + placed.height + MARGIN + (30.0 if legend else 0.0)
     shift = f"translate({number(left)} {number(HEAD)})"
     drawn = [_edge(route) for route in placed.routes]
     drawn += [_node(box, c, size) for box, c, size in zip(boxes, placed.centres, sizes, strict=True)]
@@ -35,17 +36,14 @@ def graph_svg(boxes: Sequence[Box], title: str, remark: str) -> str:
         text(MARGIN, 20.0, title, "fg-ink fg-bold"),
         text(MARGIN, 36.0, remark, "fg-dim fg-small"),
         element("g", "\n".join(drawn), transform=shift),
-        *[
-            element("g", legend, transform=f"translate({number(MARGIN)} {number(height - 22)})")
-            for _ in range(bool(legend))
-        ],
+        element("g", legend, transform=f"translate({number(MARGIN)} {number(height - 22)})"),
     ]
     return svg.document(width, height, parts, title)
 
 
 def box_size(box: Box) -> Point:
     """Return the width and height that a box needs for its text."""
-    widest = max([text_width(box.title) * 1.02, *[text_width(line, SIZE - 1) for line in box.lines]])
+    widest = max([text_width(box.title) * BOLD, *[text_width(line, SIZE - 1) for line in box.lines]])
     return widest + 2 * PAD + 6, LINE * (1 + len(box.lines)) + PAD
 
 

@@ -78,7 +78,8 @@ class Picture:
             ValueError: there is no such layout.
         """
         if layout == "dot":
-            return render(self.dot, "svg").decode()
+            made = render(self.dot, "svg").decode()
+            return made[made.index("<svg") :]  # without the prolog, so that it may also stand in a page
         if layout != "own":
             raise ValueError(f"layout must be 'own' or 'dot', got {layout!r}")
         from fgrad.drawing.graphs import graph_svg
@@ -145,27 +146,35 @@ def draw(fun: Callable[..., Any] | Program, *args: Any, max_nodes: int = MAX_NOD
             raise TypeError("draw takes a Program without further arguments, since it is recorded already")
         steps, remark = program_steps(fun)
         return Picture(fun.label, steps, max_nodes, remark)
-    jitted = isinstance(fun, JittedFunction)
-    traced = fun.trace(*args, **kwargs) if jitted else trace_call("draw", fun, args, kwargs)
-    names = [] if jitted else _argument_names(fun, traced.in_tree)
+    if isinstance(fun, JittedFunction):
+        traced, static = fun.trace(*args, **kwargs), fun._static_numbers
+    else:
+        traced, static = trace_call("draw", fun, args, kwargs), ()
+    names = _argument_names(fun, traced.in_tree, static)
     steps, remark = program_steps(traced.program, names, _output_names(traced.out_tree))
     return Picture(traced.program.label.removeprefix("draw of "), steps, max_nodes, remark)
 
 
-def _argument_names(fun: Callable[..., Any], in_tree: Any) -> list[str]:
-    """Return for each leaf of `(args, kwargs)` how the function gets at it, such as `params['w']`."""
+def _argument_names(fun: Callable[..., Any], in_tree: Any, static: Sequence[int]) -> list[str]:
+    """Return for each leaf of `(args, kwargs)` how the function gets at it, such as `params['w']`.
+
+    Arguments at the positions `static` are not in the tree.
+    """
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):  # some builtins have none
         parameters = []
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = []
-    for path, _ in _paths(in_tree):
-        named = path[0].idx == 1
-        key = path[1].key if named else path[1].idx
-        base = key if named else positional[key] if key < len(positional) else f"argument {key}"
-        names.append(f"{base}{tree.keystr(path[2:])}")
-    return names
+
+    def called(k: int) -> str:
+        for position in sorted(static):
+            k += 0 <= position <= k
+        return positional[k] if k < len(positional) else f"argument {k}"
+
+    return [
+        (path[1].key if path[0].idx == 1 else called(path[1].idx)) + tree.keystr(path[2:])
+        for path, _ in _paths(in_tree)
+    ]
 
 
 def _output_names(out_tree: Any) -> list[str]:

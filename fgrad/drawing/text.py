@@ -44,9 +44,9 @@ def _three_digits(x: float) -> str:
     return f"{x:.{digits}f}"
 
 
-def plural(n: int, word: str) -> str:
-    """Return `1 input`, `2 inputs`."""
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
+def plural(n: int, word: str, words: str = "") -> str:
+    """Return `1 input`, `2 inputs`; `words` where it is not made with an s."""
+    return f"{n:,} {word if n == 1 else words or word + 's'}"
 
 
 def cells(text: str) -> int:

@@ -68,6 +68,8 @@ def test_jitted_functions_and_programs_are_drawn():
         assert [g.title for g in picture.groups if g.role == "operation"] == [
             "dot_general", "add", "tanh", "pow", "reduce_sum",
         ]  # fmt: skip
+    names = [g.title for g in fgrad.draw(fgrad.jit(loss), *args).groups if g.role == "input"]
+    assert names == ["params['b']", "params['w']", "x"]
     with pytest.raises(TypeError, match="without further arguments"):
         fgrad.draw(program, 1.0)
     with pytest.raises(TypeError, match="draw expects a function"):
@@ -89,6 +91,16 @@ def test_functions_without_much_to_differentiate(fun, arg, remark):
     assert remark in picture.summary
     parse_dot(picture.dot)
     parse_svg(picture.svg())
+
+
+def test_arguments_are_called_what_the_function_calls_them():
+    def f(n, x, *more, scale):
+        return x * n + scale + sum(more)
+
+    jitted = fgrad.jit(f, static_argnums=0)
+    for fun in (f, jitted):
+        found = [g.title for g in fgrad.draw(fun, 2, np.ones(3), np.ones(3), scale=1.0).groups if g.role == "input"]
+        assert found[-3:] == ["x", "argument 2", "scale"]
 
 
 def test_structured_primitives_carry_the_users_names():

@@ -19,7 +19,7 @@ export HYPOTHESIS_PROFILE
 .PHONY: help demo bench bench-quick check test test-parity test-slow test-triton36 gpu format hooks clean
 
 help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.with-demo  ## Train on handwritten digits three ways and compare them
 	@$(VENV)/bin/python examples/digits.py

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from fgrad import errors, numpy, ops, tree
 from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
+from fgrad.source import named_call, named_scope
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from fgrad.transforms.closure import closure_convert, ensure_compile_time_eval
 from fgrad.transforms.custom_jvp import custom_jvp
 from fgrad.transforms.custom_vjp import custom_gradient, custom_vjp
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
@@ -26,7 +28,7 @@ jacobian = jacrev
 remat = checkpoint
 
 if _TYPE_CHECKING:
-    from fgrad import config, kernels, lax, nn, random, scipy
+    from fgrad import config, flatten_util, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
     from fgrad.lax import fixed_point
     from fgrad.kernel_call import triton_call
@@ -39,7 +41,7 @@ if _TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     """Load what many programs do without when it is first asked for."""
-    if name in ("config", "kernels", "lax", "nn", "random", "scipy"):
+    if name in ("config", "flatten_util", "kernels", "lax", "nn", "random", "scipy"):
         return _import_module(f"fgrad.{name}")
     if name == "__version__":  # stands in pyproject.toml alone
         return _import_module("importlib.metadata").version("fgrad")
@@ -73,6 +75,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "closure_convert",
     "config",
     "custom_gradient",
     "custom_jvp",
@@ -81,9 +84,11 @@ __all__ = [
     "debug_nans",
     "disable_jit",
     "draw",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "fixed_point",
+    "flatten_util",
     "float0",
     "grad",
     "hessian",
@@ -97,6 +102,8 @@ __all__ = [
     "kernels",
     "lax",
     "nn",
+    "named_call",
+    "named_scope",
     "numpy",
     "linear_transpose",
     "linearize",

@@ -13,7 +13,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import PYTHON_SCALARS, ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
-from fgrad.source import function_label, on_behalf_of, user_line
+from fgrad.source import function_label, on_behalf_of, scope_of, user_line
 
 
 class Var:
@@ -407,7 +407,9 @@ def pretty(program: Program, indent: str = "") -> str:
     for eq in program.equations:
         params, nested = _show_params(eq.params, indent + "    ")
         inputs = " ".join(name(a) for a in eq.inputs)
-        lines.append(f"{indent}  {', '.join(map(typed, eq.outputs))} = {eq.prim.name}{params} {inputs}".rstrip())
+        line = f"{indent}  {', '.join(map(typed, eq.outputs))} = {eq.prim.name}{params} {inputs}".rstrip()
+        scope = scope_of(eq.source)
+        lines.append(f"{line}  # {scope}" if scope else line)
         lines += nested
     lines.append(f"{indent}  return {', '.join(map(name, program.outputs))}")
     return "\n".join(lines)

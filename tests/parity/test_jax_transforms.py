@@ -405,6 +405,26 @@ def custom_root(m):
 
 
 @program
+def closures(m):
+    def outer(w, x):
+        converted, consts = m.closure_convert(lambda x: w * m.numpy.sin(x), x)
+        return m.numpy.sum(converted(x, *consts)), len(consts)
+
+    return m.grad(outer, has_aux=True)(2.0, X), m.grad(lambda w, x: outer(w, x)[0], 1)(2.0, X)
+
+
+@program
+def names_of_parts(m):
+    @m.named_scope("outer")
+    def f(x):
+        with m.named_scope("inner"), m.ensure_compile_time_eval():
+            n = int(m.numpy.sum(m.numpy.ones(3)))
+        return m.named_call(m.numpy.sin, name="wave")(x) * n
+
+    return everywhere(m, f, X)
+
+
+@program
 def map_(m):
     f = lambda x: m.lax.map(lambda v: m.numpy.sin(v) * x[0], x)  # noqa: E731
     return everywhere(m, f, X), m.lax.map(lambda p: p["a"] * p["b"], {"a": X, "b": X}, batch_size=2)

@@ -1,6 +1,6 @@
 """`torch.special`: special functions."""
 
-from .methods.numeric import SPECIAL
+from .methods.special import SPECIAL
 
 globals().update(vars(SPECIAL))
 __all__ = sorted(vars(SPECIAL))

@@ -45,7 +45,7 @@ INFERENCE = _Unversioned([0])
 class Extras:
     """What few tensors have: a gradient, hooks, a name. Made on demand."""
 
-    __slots__ = ("grad", "hooks", "post_hooks", "accumulate", "name", "retains")
+    __slots__ = ("grad", "hooks", "post_hooks", "accumulate", "name", "retains", "detached")
 
     def __init__(self) -> None:
         self.grad: Any = None
@@ -53,7 +53,7 @@ class Extras:
         self.post_hooks: Any = None
         self.accumulate: Any = None
         self.name: str | None = None
-        self.retains = False
+        self.retains = self.detached = False
 
 
 _new = object.__new__

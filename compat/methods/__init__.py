@@ -10,8 +10,11 @@ from . import (
     linalg,
     index,
     gradients,
+    memory,
     random,
     numeric,
+    pieces,
+    special,
     protocols,
 )
 from .table import FUNCTIONS
@@ -24,10 +27,13 @@ __all__ = [
     "gradients",
     "index",
     "linalg",
+    "memory",
     "numeric",
+    "pieces",
     "pointwise",
     "protocols",
     "random",
     "reduce",
     "shape",
+    "special",
 ]

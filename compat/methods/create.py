@@ -239,7 +239,17 @@ for fun in (
 ):
     define(fun.__name__, fun, method=False, out=False)
 FUNCTIONS["asarray"] = as_tensor
-for fun in (new_full, new_tensor, new):
+
+
+def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
+    """Return a tensor of a size with these steps in memory, of the same dtype; its values are zero."""
+    kind = numpy_dtype(dtype, self._data.dtype)
+    count = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
+    memory = np.zeros(count, kind)
+    return made(np.lib.stride_tricks.as_strided(memory, size, [s * kind.itemsize for s in stride]), requires_grad)
+
+
+for fun in (new_full, new_tensor, new, new_empty_strided):
     define(fun.__name__, fun, function=False)
 define("tril_indices", tri_indices(np.tril_indices), method=False, out=False)
 define("triu_indices", tri_indices(np.triu_indices), method=False, out=False)

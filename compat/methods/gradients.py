@@ -59,7 +59,7 @@ Tensor._grad_fn = property(graph.grad_fn, None, _refused("_grad_fn"))
 Tensor.output_nr = property(lambda self: graph.edge(place_of(self))[1])
 Tensor._base = property(lambda self: self._view.base if self._view is not None else None)
 Tensor._is_view = lambda self: self._view is not None
-Tensor.is_inference = lambda self: self._counter is INFERENCE
+define("is_inference", lambda input: input._counter is INFERENCE, out=False)
 
 
 def _volatile(self):
@@ -145,13 +145,6 @@ def _set_data(self, value):
 Tensor.data = property(_get_data, _set_data, _refused("data"))
 
 
-def detach(self):
-    """Return a tensor on the same memory, cut from the graph; in-place changes of either are seen by both."""
-    return views.alias(self)
-
-
-define("is_inference", lambda input: input.is_inference(), method=False, out=False)
-define("detach", detach, out=False)
 define("detach_", views.detach_, out=False)
 
 
@@ -261,51 +254,6 @@ Tensor.__array__ = __array__
 Tensor.__array_priority__ = 1000
 Tensor.__dlpack__ = lambda self, **options: numpy(self).__dlpack__(**options)
 Tensor.__dlpack_device__ = lambda self: self._data.__dlpack_device__()
-
-
-def storage_offset(self):
-    """Return the place in the storage where the tensor starts, in elements."""
-    return int(views.storage_of(self._data)[1])
-
-
-def data_ptr(self):
-    """Return the address of the first element."""
-    return self._data.__array_interface__["data"][0]
-
-
-class Storage:
-    """The whole memory behind a tensor."""
-
-    def __init__(self, t):
-        self.tensor = wrap(views.storage_of(t._data)[0])
-
-    def data_ptr(self):
-        """Return the address of the first element."""
-        return data_ptr(self.tensor)
-
-    def __len__(self):
-        return self.tensor._data.size
-
-    size = __len__
-
-    def __getitem__(self, i):
-        return self.tensor._data[i].item()
-
-    def __setitem__(self, i, value):
-        self.tensor._data[i] = value
-
-    def tolist(self):
-        """Return the elements in a list."""
-        return self.tensor.tolist()
-
-    def nbytes(self):
-        """Return the size in bytes."""
-        return self.tensor._data.nbytes
-
-
-Tensor.storage_offset = storage_offset
-Tensor.data_ptr = data_ptr
-Tensor.storage = Tensor.untyped_storage = Tensor._typed_storage = lambda self: Storage(self)
 
 
 def deepcopy(self, memo):

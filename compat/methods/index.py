@@ -316,6 +316,45 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return _scattered(prim, input, dim, index, src if value is None else value)
 
 
+_IDENTITY = {"sum": 0, "mean": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}
+
+
+def _neutral(reduce, d):
+    """Return the value that a reduction starts from in a dtype."""
+    value = _IDENTITY[reduce]
+    if d.kind in "iu" and not np.isfinite(value):
+        return np.iinfo(d).min if value < 0 else np.iinfo(d).max
+    return np.asarray(value, d)
+
+
+def _reduced(scattered, input, ones, u, reduce, include_self):
+    """Return `input` with updates reduced into it, by `scattered(primitive, array, updates)`."""
+    if reduce not in _IDENTITY:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+    hits = scattered("scatter_add", np.zeros(input.shape, np.int64), ones)
+    x = input if include_self else np.where(hits > 0, _neutral(reduce, input.dtype), input)
+    prim = {"prod": "scatter_mul", "amax": "scatter_max", "amin": "scatter_min"}.get(reduce, "scatter_add")
+    out = scattered(prim, x, u)
+    if reduce != "mean":
+        return out
+    count = np.where(hits > 0, hits + include_self, 1)
+    return out / count.astype(out.dtype) if out.dtype.kind in "fc" else out // count
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    def scattered(prim, x, u):
+        return _scattered(prim, x, dim, index, u)
+
+    return _reduced(scattered, input, 1, src, reduce, include_self)
+
+
+def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+    def scattered(prim, x, u):
+        return _rows(x, dim, index, u, prim)
+
+    return _reduced(scattered, input, np.asarray(1), source, reduce, include_self)
+
+
 def scatter_add(input, dim, index, src):
     return _scattered("scatter_add", input, dim, index, src)
 
@@ -373,8 +412,9 @@ def put(input, index, source, accumulate=False):
 
 
 for fun, inplace in (
-    (gather, False), (scatter, True), (scatter_add, True), (index_add, True), (index_copy, True), (index_fill, True),
-    (index_select, False), (take, False), (take_along_dim, False), (put, True),
+    (gather, False), (scatter, True), (scatter_add, True), (scatter_reduce, True), (index_reduce, True),
+    (index_add, True), (index_copy, True), (index_fill, True), (index_select, False), (take, False),
+    (take_along_dim, False), (put, True),
 ):  # fmt: skip
     define(fun.__name__, composed(fun), inplace=inplace)
 

@@ -1,4 +1,4 @@
-"""Less common functions: differences, quadrature, statistics, counting, searching; the special and fft namespaces."""
+"""Less common functions: differences, quadrature, statistics, counting, searching; the fft namespace."""
 
 from __future__ import annotations
 
@@ -110,15 +110,7 @@ for fun in (unique, bincount, histc):
 for fun in (bucketize, searchsorted):
     define(fun.__name__, fun, method=False, out=False)
 
-# ------------------------------------------------------------------------------------------------------ namespaces
-
-_SPECIAL = {"expit": "sigmoid", "psi": "digamma", "gammaln": "lgamma", "multigammaln": "mvlgamma"} | {
-    name: name
-    for name in (
-        "erf erfc erfinv exp2 expm1 log1p logit logsumexp log_softmax softmax round sinc xlogy digamma"
-    ).split()
-}
-SPECIAL = types.SimpleNamespace(**{name: FUNCTIONS[known] for name, known in _SPECIAL.items()})
+# ------------------------------------------------------------------------------------------------------- transforms
 
 
 def _fft(name):

@@ -190,8 +190,8 @@ define("copysign", composed(copysign, promote="float"), inplace=True)
 define("xlogy", binary(P["xlogy"], "float", quiet=True), inplace=True)
 define("logaddexp", binary(P["logaddexp"], quiet=True))
 define("logaddexp2", binary(P["logaddexp2"], quiet=True))
-define("nextafter", binary(P["nextafter"]))
-define("heaviside", binary(P["heaviside"]))
+define("nextafter", binary(P["nextafter"]), inplace=True)
+define("heaviside", binary(P["heaviside"]), inplace=True)
 _COMPARISONS = {
     "eq": (),
     "ne": ("not_equal",),
@@ -204,8 +204,8 @@ for name, aliases in _COMPARISONS.items():
     define(name, binary(P[name]), inplace=True, aliases=aliases)
 for name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"):
     define(name, binary(P[name]), inplace=True)
-define("bitwise_left_shift", binary(P["left_shift"]))
-define("bitwise_right_shift", binary(P["right_shift"]))
+define("bitwise_left_shift", binary(P["left_shift"]), inplace=True)
+define("bitwise_right_shift", binary(P["right_shift"]), inplace=True)
 
 
 def fmax(input, other):

@@ -356,7 +356,7 @@ def in_place_view(name, fun):
     setattr(Tensor, name + "_", method)
 
 
-_TURNING = {"t": t, "squeeze": squeeze, "unsqueeze": unsqueeze}
+_TURNING = {"t": t, "squeeze": squeeze, "unsqueeze": unsqueeze, "as_strided": as_strided}
 for name, fun in _TURNING.items() | {(n, transpose) for n in ("transpose", "swapaxes", "swapdims")}:
     in_place_view(name, fun)
 

@@ -27,6 +27,14 @@ new = object.__new__
 FUNCTIONS = {}
 """Every public function by its torch name."""
 
+FUNCTIONS_IN_PLACE = set(
+    "abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max "
+    "clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fix floor frac gcd i0 index_put lcm ldexp "
+    "log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt "
+    "square tan tanh trunc xlogy".split()
+)
+"""What torch has in place as a function too: `torch.exp_(x)`."""
+
 
 def define(name, fun, *, method=True, function=True, inplace=False, out=True, aliases=()):
     """Enter a function under its torch name and aliases: as a function, a method, in place (`name_`), with `out=`."""
@@ -38,6 +46,8 @@ def define(name, fun, *, method=True, function=True, inplace=False, out=True, al
             setattr(Tensor, key, fun)
         if inplace:
             setattr(Tensor, key + "_", in_place(fun, key))
+            if key in FUNCTIONS_IN_PLACE:
+                FUNCTIONS[key + "_"] = getattr(Tensor, key + "_")
     return fun
 
 
@@ -235,7 +245,6 @@ def composed(fun, node=None, promote=None):
     "float") casts the tensors among the positional arguments to their common dtype first.
     """
     node = node or "".join(word.capitalize() for word in fun.__name__.strip("_").split("_")) + "Backward0"
-    name = node if callable(node) else lambda *args, **kwargs: node
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
@@ -246,31 +255,58 @@ def composed(fun, node=None, promote=None):
         with np.errstate(all="ignore"):
             if promote:
                 args = promoted(args, promote)
-            return run(fun, args, kwargs, name(*args, **kwargs))
+            return run(fun, args, kwargs, node)
 
     return call
 
 
 def run(fun, args, kwargs, node):
-    """Run a function of fgrad's values on tensors: recorded if one of them requires grad."""
-    tensors = list(found_in((args, kwargs)))
+    """Run a function of fgrad's values on tensors: recorded, as `node` (see `composed`), if one requires grad."""
+    tensors, flat = operands(args, kwargs)
     if mode.enabled:
         places = [place_of(t) for t in tensors if t._data.dtype.kind in "fc"]
-        if any(place is not None for place in places):
-            return _run_recorded(fun, args, kwargs, node, places)
-    args, kwargs = mapped(_data, (args, kwargs))
+        for place in places:
+            if place is not None:
+                return _run_recorded(fun, args, kwargs, flat, node, places)
+    args, kwargs = _each(_data, args, kwargs, flat)
     out = fun(*args, **kwargs)
     owners = [t._data for t in tensors]
     return mapped_out(lambda x: fresh(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
 
 
-def _run_recorded(fun, args, kwargs, node, places):
+def _run_recorded(fun, args, kwargs, flat, node, places):
     recorder = Record()
-    args, kwargs = mapped(recorder.lift, (args, kwargs))
+    if callable(node):
+        node = node(*args, **kwargs)
+    args, kwargs = _each(recorder.lift, args, kwargs, flat)
     start = clock()
     with recorder:
         out = fun(*args, **kwargs)
+    if isinstance(out, Tracer):
+        return _named(recorder.lower(out), node, places, start)
     return mapped_out(lambda x: _named(recorder.lower(x), node, places, start), out)
+
+
+def operands(args, kwargs):
+    """Return the tensors among arguments in order, and whether none of them is inside a tuple, list or dict."""
+    tensors = []
+    flat = True
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(x, Tensor):
+            tensors.append(x)
+        elif isinstance(x, (tuple, list, Mapping)):
+            inside = found_in(x)
+            if inside:
+                tensors += inside
+                flat = False
+    return tensors, flat
+
+
+def _each(change, args, kwargs, flat):
+    """Return arguments with `change` applied to each, or, unless `flat`, to what is inside them."""
+    if flat:
+        return [change(x) for x in args], {key: change(x) for key, x in kwargs.items()} if kwargs else kwargs
+    return mapped(change, args), mapped(change, kwargs)
 
 
 def _named(t, node, places, start):

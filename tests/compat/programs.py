@@ -5,7 +5,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 """
 
 from tests.compat.programs_func import BATCHED, FUNCTION_TRANSFORMS, TRANSFORMS
-from tests.compat.programs_state import INFERENCE, SAVED_VIEWS
+from tests.compat.programs_state import INFERENCE, SAVED_VIEWS, STORAGE
 
 ENGINE = {
     "accumulation adds into the same object": """
@@ -1740,6 +1740,7 @@ CONVERSIONS = {
 
 AREAS = {
     "inference": INFERENCE,
+    "storage": STORAGE,
     "batched": BATCHED,
     "transforms": TRANSFORMS,
     "saved views": SAVED_VIEWS,

@@ -100,3 +100,49 @@ SAVED_VIEWS = {
         y.sum().backward()
     """,
 }
+
+STORAGE = {
+    "resize_": """
+        a = torch.arange(6.); v = a[1:4]
+        show(a.resize_(2, 3).shape); show(a.resize_(4)); show(v.resize_(2, 2)); show(a._version)
+        e = torch.empty(0).resize_(2, 2).fill_(1.); show(e); show(e.resize_as_(torch.zeros(4)).shape); show(torch.ones(3).resize_(0).shape)
+    """,
+    "resize_ of what requires grad": """
+        raises RuntimeError: cannot resize variables that require grad
+        torch.ones(4, requires_grad=True).resize_(2, 2)
+    """,
+    "resize_ in no_grad of what requires grad": """
+        raises RuntimeError: cannot resize variables that require grad
+        with torch.no_grad(): torch.ones(4, requires_grad=True).resize_(2, 2)
+    """,
+    "set_": """
+        a, b = torch.arange(6.), torch.ones(2, 2)
+        a.set_(b); show([a, a.data_ptr() == b.data_ptr(), a._version])
+        a.add_(1); show(b); a.set_(b.storage()); show(a.shape); a.set_(b.storage(), 1, (2,), (2,)); show(a); show(a.set_().shape)
+        show([b.is_set_to(b.view(2, 2)), b.is_set_to(b.t())])
+    """,
+    "set_ of a leaf": """
+        raises RuntimeError: a leaf Variable that requires grad is being used in an in-place operation
+        torch.ones(2, requires_grad=True).set_(torch.ones(2))
+    """,
+    "set_ of another dtype": """
+        raises RuntimeError: Could not set tensor of type
+        torch.ones(2).set_(torch.ones(2).double())
+    """,
+    "resize, deprecated": """
+        x = torch.arange(4., requires_grad=True)
+        y = x.resize(2, 2); show(y); show(x.resize_as(torch.ones(4, 1)))
+        (y * 2).sum().backward(); show(x.grad)
+    """,
+    "resize to another count": """
+        raises RuntimeError: autograd's resize can only change the shape of a given tensor
+        torch.ones(4).resize(5)
+    """,
+    "data keeps its history apart": """
+        x = torch.ones(2, requires_grad=True)
+        y = x * x
+        x.data.mul_(3); show(x._version)
+        y.sum().backward(); show(x.grad)
+        x.data = torch.zeros(3); show([x, x.requires_grad, x.is_leaf])
+    """,
+}

@@ -191,6 +191,16 @@ def test_detach_shares_storage_and_changes_trigger_checks():
         y.sum().backward()
 
 
+@pytest.mark.parametrize(
+    "change", [lambda t: t.resize_(4), lambda t: t.resize_as_(torch.ones(4)), lambda t: t.set_(torch.ones(3))]
+)
+def test_what_detach_returned_keeps_its_size(change):
+    x = torch.ones(2, 2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"not allowed on a Tensor created from .data or .detach\(\)"):
+        change(x.detach())
+    assert x.shape == (2, 2)
+
+
 def test_detach_in_place_makes_a_leaf_and_refuses_views():
     x = torch.ones(2, requires_grad=True) * 2
     x.detach_()

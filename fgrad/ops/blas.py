@@ -7,11 +7,12 @@ those that want one thread are counted under a lock: the first sets it, the last
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from fgrad import forks
 
 ALONE = 2**18
 """OpenBLAS itself stays on one thread for products of fewer multiplications than this."""
@@ -24,7 +25,7 @@ class _Blas:
     """The library's own setter and getter, looked up once; absent if NumPy came with another BLAS."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = forks.lock()
         self.users = 0
         self.before = 0
         self.set: Callable[[int], Any] | None = None
@@ -51,8 +52,16 @@ class _Blas:
                     self.set, self.get = setter, getter
                     return
 
+    def forget_users(self) -> None:
+        """Restore the setting in a forked child, where the threads that asked for one thread are gone."""
+        if self.users and self.set is not None and self.before != 1:
+            self.set(self.before)
+        self.users = 0
+
 
 _blas = _Blas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas.forget_users)
 
 
 class OneThread:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import forks, tree
 from fgrad.backend.guard import MISS, make_guard
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, type_of
 from fgrad.ops.control import call
@@ -30,6 +30,10 @@ if TYPE_CHECKING:  # what generates code is loaded when the first function is co
 
 CACHE_SIZE = 1024
 """Signatures kept by one jitted function; the least recently used goes first."""
+
+
+_caches = forks.lock()
+"""Held while a cache of any function is read or written, which is short."""
 
 
 class _Switch(threading.local):
@@ -122,7 +126,6 @@ class JittedFunction:
         if both:
             raise ValueError(f"{self._label}: {sorted(both)} cannot be both static and donated")
         self._cache: OrderedDict[Any, _Entry] = OrderedDict()
-        self._lock = threading.Lock()
         self._hits = self._misses = 0
         self._guard: Callable[[Any], Any] | None = None
 
@@ -171,7 +174,7 @@ class JittedFunction:
 
     def _entry(self, key: Any, static: Any) -> _Entry:
         """Return what is known of a signature; record the function if it is new."""
-        with self._lock:
+        with _caches:
             known = self._cache.get(key)
             if known is not None:
                 self._hits += 1
@@ -185,7 +188,7 @@ class JittedFunction:
         donated = self._donated_leaves(key[0], static)
         entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math, donated)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
-            with self._lock:
+            with _caches:
                 self._cache[key] = entry
                 if len(self._cache) > CACHE_SIZE:
                     self._cache.popitem(last=False)
@@ -244,7 +247,7 @@ class JittedFunction:
 
     def clear_cache(self) -> None:
         """Forget all recorded Programs."""
-        with self._lock:
+        with _caches:
             self._cache.clear()
             self._guard = None
             self._hits = self._misses = 0

@@ -15,6 +15,7 @@ FLOORS = {
     "fgrad.errors": 0,
     "fgrad.nonfinite": 0,
     "fgrad.source": 0,
+    "fgrad.forks": 0,
     "fgrad.config": 0,
     "fgrad.tree": 0,
     "fgrad.core": 0,

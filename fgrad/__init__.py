@@ -13,7 +13,6 @@ from fgrad.core import Array
 from fgrad.kernel_op import kernel_op
 from fgrad.source import named_call, named_scope
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-from fgrad.transforms.closure import closure_convert, ensure_compile_time_eval
 from fgrad.transforms.custom_jvp import custom_jvp
 from fgrad.transforms.custom_vjp import custom_gradient, custom_vjp
 from fgrad.transforms.jacobian import hessian, hvp, jacfwd, jacrev, linear_transpose
@@ -30,37 +29,43 @@ remat = checkpoint
 if _TYPE_CHECKING:
     from fgrad import config, flatten_util, kernels, lax, nn, random, scipy
     from fgrad.check import check_grads
-    from fgrad.lax import fixed_point
-    from fgrad.kernel_call import triton_call
-    from fgrad.interop import device_put, to_numpy
     from fgrad.debug import debug_nans
     from fgrad.drawing.picture import draw
+    from fgrad.interop import device_put, to_numpy
+    from fgrad.kernel_call import triton_call
+    from fgrad.lax import fixed_point
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
+    from fgrad.transforms.closure import closure_convert, ensure_compile_time_eval
+
+
+_LATE = {
+    "check_grads": "check",
+    "closure_convert": "transforms.closure",
+    "debug_nans": "debug",
+    "device_put": "interop",
+    "draw": "drawing.picture",
+    "ensure_compile_time_eval": "transforms.closure",
+    "fixed_point": "lax",
+    "profile": "profiler",
+    "record_function": "profiler",
+    "sparse_hessian": "sparse",
+    "sparse_jacobian": "sparse",
+    "to_numpy": "interop",
+    "triton_call": "kernel_call",
+}
+"""What many programs do without, and the module that it is loaded from when it is first asked for."""
+
+_LATE_MODULES = ("config", "flatten_util", "kernels", "lax", "nn", "random", "scipy")
 
 
 def __getattr__(name: str) -> object:
-    """Load what many programs do without when it is first asked for."""
-    if name in ("config", "flatten_util", "kernels", "lax", "nn", "random", "scipy"):
+    if name in _LATE_MODULES:
         return _import_module(f"fgrad.{name}")
+    if name in _LATE:
+        return getattr(_import_module(f"fgrad.{_LATE[name]}"), name)
     if name == "__version__":  # stands in pyproject.toml alone
         return _import_module("importlib.metadata").version("fgrad")
-    if name == "draw":
-        return _import_module("fgrad.drawing.picture").draw
-    if name == "debug_nans":
-        return _import_module("fgrad.debug").debug_nans
-    if name == "triton_call":
-        return _import_module("fgrad.kernel_call").triton_call
-    if name in ("device_put", "to_numpy"):
-        return getattr(_import_module("fgrad.interop"), name)
-    if name == "check_grads":
-        return _import_module("fgrad.check").check_grads
-    if name in ("profile", "record_function"):
-        return getattr(_import_module("fgrad.profiler"), name)
-    if name == "fixed_point":
-        return _import_module("fgrad.lax").fixed_point
-    if name in ("sparse_hessian", "sparse_jacobian"):
-        return getattr(_import_module("fgrad.sparse"), name)
     raise AttributeError(f"module 'fgrad' has no attribute '{name}'")
 
 

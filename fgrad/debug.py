@@ -29,6 +29,14 @@ from fgrad.transforms.linearize import _PICK, Linearize, LinearTracer, Node, tap
 
 Operands = dict[str, Any]
 
+MOVING = frozenset(
+    """
+    all_gather broadcast cast concatenate conj copy dynamic_slice dynamic_update_slice gather imag named own_part
+    own_place pad place real repeated reshape reverse scatter_set select slice sort stop_gradient take_along transpose
+    """.split()
+)
+"""Primitives that hand values on: a NaN that came in with the data passes them, up to where it is computed with."""
+
 
 class debug_nans(contextlib.ContextDecorator):
     """Raise where the first NaN, or infinity, is made: a context manager, and a decorator of functions.
@@ -40,7 +48,7 @@ class debug_nans(contextlib.ContextDecorator):
     values to look at.
 
     Args:
-        nan: watch for NaN. A NaN that came in from outside is reported where it is first met.
+        nan: watch for NaN. One that came in from outside is reported where it is first computed with.
         inf: watch for infinities that are made of finite operands; one that came in from outside is let through, since
             masks and bounds are made of those.
 
@@ -110,9 +118,8 @@ class Hunt(Interpreter):
 
     def __init__(self, nan: bool, inf: bool):
         super().__init__("debug_nans")
-        self.nan = nan
-        self.inf = inf
-        self._ignored = dict.fromkeys([*(["invalid"] if nan else []), *(["divide", "over"] if inf else [])], "ignore")
+        self.wanted = [{"nan": True, "inf": False}] * nan + [{"nan": False, "inf": True}] * inf
+        self._ignored = dict.fromkeys(["invalid"] * nan + ["divide", "over"] * inf, "ignore")
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
         if prim.kind == "structured":  # runs functions and Programs, which are looked at in turn
@@ -124,7 +131,7 @@ class Hunt(Interpreter):
                 out = self.pass_on(prim, args, params)
         outs = out if prim.multiple else (out,)
         names = [output_name(prim, k) for k in range(len(outs))]
-        self.look(outs, names, f"'{prim.name}'", {input_name(prim, k): x for k, x in enumerate(args)})
+        self.look(prim, outs, names, {input_name(prim, k): x for k, x in enumerate(args)})
         return out
 
     def _watched(self, x: Any) -> Any:
@@ -133,33 +140,41 @@ class Hunt(Interpreter):
             return tuple([self._watched(item) for item in x])
         return WatchedProgram(self, x) if isinstance(x, Program) else x
 
-    def look(self, outs: Sequence[Any], names: Sequence[str], what: str, operands: Operands) -> None:
-        """Raise NonFiniteError if a value is not finite, by what is watched for."""
+    def look(
+        self, prim: Primitive, outs: Sequence[Any], names: Sequence[str], operands: Operands, words: str = ""
+    ) -> None:
+        """Raise NonFiniteError if a value is not finite, by what is watched for; `words` say what of the primitive."""
         for out, name in zip(outs, names, strict=True):
             value = concrete(out)
-            index = None if value is None else first_bad(value, self.nan, self.inf)
-            if index is not None:
-                self._found(name, np.asarray(value), index, what, operands)
-
-    def _found(self, name: str, value: Any, index: Index, what: str, operands: Operands) -> None:
-        is_nan = bool(np.isnan(value[index]))
-        values = {n: x for n, x in ((n, concrete(x)) for n, x in operands.items()) if x is not None}
-        tainted = {n: at for n, x in values.items() if (at := first_bad(x, nan=is_nan, inf=not is_nan)) is not None}
-        if tainted and not is_nan:
-            return
-        story = ", ".join([counterpart(n, x, value.shape, index) for n, x in values.items()])
-        message = (
-            f"invalid value ({'nan' if is_nan else 'inf'}) encountered in {what} at {user_line()}: "
-            f"{entry(name, value, index)}{', from ' + story if story else ''}"
-        )
-        for n, at in tainted.items():
-            message += f"; {entry(n, values[n], at)} was there before: it came in from outside"
-        raise NonFiniteError(message)
+            for kind in self.wanted if value is not None else ():
+                index = first_bad(value, **kind)
+                if index is not None:
+                    _report(
+                        f"{words}'{prim.name}'", name, np.asarray(value), index, kind, operands, prim.name in MOVING
+                    )
 
     def numpy_errors(self) -> Any:
         """Return the context in which what NumPy makes of plain arrays raises, at the line of the program."""
         kinds: Any = dict.fromkeys(self._ignored, "call")
         return np.errstate(call=_numpy_error, **kinds)
+
+
+def _report(
+    what: str, name: str, value: Any, index: Index, kind: dict[str, bool], operands: Operands, moving: bool
+) -> None:
+    """Raise NonFiniteError for what stands at an index of a value, unless it came in and is let through."""
+    values = {n: x for n, x in ((n, concrete(x)) for n, x in operands.items()) if x is not None}
+    tainted = {n: at for n, x in values.items() if (at := first_bad(x, **kind)) is not None}
+    if tainted and (moving or kind["inf"]):
+        return
+    story = ", ".join([counterpart(n, x, value.shape, index) for n, x in values.items()])
+    message = (
+        f"invalid value ({'inf' if kind['inf'] else 'nan'}) encountered in {what} at {user_line()}: "
+        f"{entry(name, value, index)}{', from ' + story if story else ''}"
+    )
+    for n, at in tainted.items():
+        message += f"; {entry(n, values[n], at)} was there before: it came in from outside"
+    raise NonFiniteError(message)
 
 
 def input_name(prim: Primitive, k: int) -> str:
@@ -253,7 +268,7 @@ class WatchedPlan:
         outs = moved if isinstance(moved, (list, tuple)) else (moved,)
         operands = {**given, **self._saved(saved)}
         with on_behalf_of(self.line):
-            hunt.look(outs, list(itertools.islice(names, len(outs))), f"the derivative of '{self.prim.name}'", operands)
+            hunt.look(self.prim, outs, list(itertools.islice(names, len(outs))), operands, "the derivative of ")
         return moved
 
     def _saved(self, saved: Sequence[Any]) -> Operands:
@@ -294,5 +309,5 @@ class WatchedForward(Forward):
             operands = numbered("t", [t for _, t in pairs])
             operands.update((input_name(prim, k), x) for k, (x, _) in enumerate(pairs))
             names = [f"the tangent of {output_name(prim, k)}" for k in range(len(tangents))]
-            _current.hunt.look(tangents, names, f"the derivative of '{prim.name}'", operands)
+            _current.hunt.look(prim, tangents, names, operands, "the derivative of ")
         return out

@@ -10,6 +10,8 @@ import fgrad
 import fgrad.compat as torch
 import fgrad.numpy as fnp
 from fgrad import lax
+from fgrad.core import TABLE
+from fgrad.debug import MOVING
 from fgrad.errors import NonFiniteError
 from fgrad.transforms.linearize import Linearize, tapes
 
@@ -154,6 +156,18 @@ def test_a_nan_from_outside_is_said_to_be_one():
     assert "ct = nan was there before" in message
 
 
+def test_data_with_gaps_may_be_moved_and_masked():
+    gaps = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]])
+    with fgrad.debug_nans():
+        assert fnp.nanmean(gaps.T) == 15 / 4
+        assert fnp.nanmedian(gaps) == 4.0
+        assert fnp.where(fnp.isnan(gaps), 0.0, gaps)[:, ::-1].sum() == 15
+        np.testing.assert_array_equal(fgrad.grad(lambda x: fnp.nansum(x * 2))(np.ones(3)), [2, 2, 2])
+    assert "encountered in 'mul'" in found(lambda: fnp.multiply(fnp.reshape(gaps, (3, 2)), 2.0))
+    TABLE.complete()
+    assert set(MOVING) <= set(TABLE)
+
+
 def test_infinities():
     with fgrad.debug_nans(), np.errstate(over="ignore"):
         assert np.isinf(fnp.exp(1e9))
@@ -166,6 +180,12 @@ def test_infinities():
         assert fnp.max(masked) == 4.0
     with pytest.raises(ValueError, match="nothing to watch for"):
         fgrad.debug_nans(nan=False)
+
+
+def test_a_nan_behind_an_infinity_that_is_meant():
+    mixed = np.array([np.inf, -1.0])
+    with np.errstate(all="ignore"):
+        assert "invalid value (nan) encountered in 'log'" in found(lambda: fnp.log(mixed), inf=True)
 
 
 def test_complex_half_and_integers():

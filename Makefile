@@ -16,7 +16,7 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-quick check test test-parity test-slow test-triton36 gpu format hooks clean
+.PHONY: help demo docs bench bench-quick check test test-parity test-slow test-triton36 gpu format hooks clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,10 @@ test-triton36: $(OLDEST)/.with-triton36  ## The kernels' fast tests on the oldes
 CUDA ?= cuda13
 gpu: $(GPU)/.with-test $(GPU)/.with-$(CUDA)  ## On a machine with a GPU: kernels beside the twin, then the roofline
 	$(GPU)/bin/python -m tests.triton.gpu
+
+docs: $(VENV)/.with-docs  ## Build the site into out/site; a warning is an error
+	$(RUN) sphinx -q -W --keep-going -b html docs out/site
+	@echo "open out/site/index.html"
 
 format: $(VENV)/.with-dev  ## Lay out the code and mend what the linter can
 	$(RUN) ruff format .

@@ -1,0 +1,42 @@
+"""How the site is built: `make docs`. Pages are Markdown; the reference is made of docstrings."""
+
+import fgrad
+
+project = "fgrad"
+author = "the fgrad authors"
+copyright = "the fgrad authors"
+release = version = fgrad.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = "fgrad"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+default_role = "code"  # docstrings write `x` for code
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say what is taken, in words
+autodoc_default_options = {"members": True, "imported-members": True}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+nitpicky = False
+
+
+def _skip(app, what, name, obj, skip, options):
+    """Leave out what other packages made and a module of ours merely passes on, such as NumPy's dtypes."""
+    module = getattr(obj, "__module__", None) or ""
+    return True if module and not module.startswith("fgrad") else None
+
+
+def setup(app):
+    """Connect to Sphinx."""
+    app.connect("autodoc-skip-member", _skip)

@@ -16,6 +16,7 @@ _HOMES = {
     "require_clean": ".check",
     "Finding": ".check",
     "KernelDefect": ".check",
+    "benchmark": ".timing",
     "compile_kernel": ".compile",
     "compile_call": ".compile",
 }
@@ -34,7 +35,7 @@ _FAMILIES = (
     "rope",
     "softmax",
 )
-_TOOLS = ("check", "compile", "native", "runtime", "tiling", "twin")
+_TOOLS = ("check", "compile", "interop", "native", "runtime", "tiling", "twin")
 
 __all__ = [*_HOMES, *_FAMILIES, *_TOOLS]
 

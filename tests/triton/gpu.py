@@ -22,7 +22,7 @@ import fgrad
 from fgrad.triton_kernels import attention, compile_call, matmul, native, toolchain
 from fgrad.triton_kernels.compile import LIMITS
 from fgrad.triton_kernels.runtime import home_of, launch
-from fgrad.triton_kernels.tiling import fill_kernel
+from fgrad.triton_kernels.timing import benchmark
 from tests.triton.families import FAMILIES
 
 REPEATS = 20
@@ -78,10 +78,7 @@ def cases(family, dtype):
 
 def _cotangent(family, arrays, dtype):
     """Draw a cotangent as the battery does."""
-    wide = [x if np.issubdtype(x.dtype, np.integer) else x.astype(np.float64) for x in arrays]
-    with np.errstate(all="ignore"):
-        shape = family.forward(*wide).shape
-    return np.random.default_rng(1).normal(size=shape).astype(dtype)
+    return np.random.default_rng(1).normal(size=family.forward(*arrays).shape).astype(dtype)
 
 
 def results(family, ct, arrays):
@@ -255,17 +252,6 @@ class Timed:
     flops: float = 0
 
 
-def quantiles(home, call, flush):
-    """Return the milliseconds of a call at the median and at 20 and 80 percent."""
-    call()
-    times = []
-    for _ in range(REPEATS):
-        launch(fill_kernel, triton.cdiv(flush.size, 4096), flush, flush.size, 0.0, BLOCK=4096)
-        times.append(max(home.elapsed(call), 1e-9))
-    times.sort()
-    return [times[int(share * REPEATS)] for share in (0.5, 0.2, 0.8)]
-
-
 def timed_families(home, families, sizes):
     """Yield what is timed of each family: its two passes, in its narrowest type."""
     for family in families:
@@ -304,26 +290,20 @@ def timed_products(home, sizes):
 
 def roofline(home, families, sizes):
     """Print how fast everything is, and which share of the card's own copy or product that is."""
-    flush = home.from_numpy(np.zeros(sizes.flush // 4, np.float32))
     block = home.from_numpy(np.ones((sizes.rows, sizes.columns), np.float32))
     copy = Timed("the card's own copy", block.copy, 2 * block.nbytes)
     print(f"\n{'':44}{'ms':>9}{'20 %':>9}{'80 %':>9}{'GB/s':>9}{'TFLOP/s':>9}{'share':>8}")
-    ceiling = None
-    for timed in (copy, *timed_families(home, families, sizes)):
-        ceiling = _print_row(home, timed, timed.nbytes / 1e6, ceiling, flush, "{:9.0f}{:9}")
-    ceiling = None
-    for timed in timed_products(home, sizes):
-        ceiling = _print_row(home, timed, timed.flops / 1e9, ceiling, flush, "{1:9}{0:9.1f}")
-
-
-def _print_row(home, timed, amount, ceiling, flush, layout):
-    """Print one line; the first of a table is the ceiling of the others, which is returned."""
-    median, low, high = quantiles(home, timed.call, flush)
-    rate = amount / median
-    ceiling = ceiling or rate
-    figures = layout.format(rate, "")
-    print(f"{timed.name:44}{median:9.3f}{low:9.3f}{high:9.3f}{figures}{rate / ceiling:8.0%}", flush=True)
-    return ceiling
+    for table in ((copy, *timed_families(home, families, sizes)), timed_products(home, sizes)):
+        ceiling = None  # the first of each table is what the others are held against
+        for timed in table:
+            timing = benchmark(
+                lambda anchor, call=timed.call: call(), block, repeats=REPEATS, flushed_bytes=sizes.flush
+            )
+            rate = timing.rate(timed.nbytes / 1e9 or timed.flops / 1e12)
+            ceiling = ceiling or rate
+            figures = f"{rate:9.0f}{'':9}" if timed.nbytes else f"{'':9}{rate:9.1f}"
+            times = f"{timing.median:9.3f}{timing.low:9.3f}{timing.high:9.3f}"
+            print(f"{timed.name:44}{times}{figures}{rate / ceiling:8.0%}", flush=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- all of it

@@ -7,7 +7,7 @@ import triton.language as tl
 
 import fgrad
 from fgrad.kernel_check import KernelCheckError
-from fgrad.kernels import _triton_cross_entropy
+from fgrad.triton_kernels import cross_entropy as pair
 from fgrad.triton_kernels.runtime import empty, launch
 
 TARGETS = ("sm_90", "gfx942")
@@ -114,6 +114,14 @@ def test_only_arrays_of_the_host_are_checked():
         squared().check([1.0])
 
 
-def test_the_library_passes():
+def test_a_pair_of_the_library_passes():
+    op = fgrad.kernel_op(
+        lambda logits, labels: pair.cross_entropy_forward(logits, labels),
+        lambda ct, logits, labels, lse: pair.cross_entropy_backward(ct, logits, labels, lse),
+        lambda logits, labels: (fgrad.kernels.cross_entropy(logits, labels), fgrad.nn.logsumexp(logits, axis=1)),
+        name="cross_entropy",
+        outputs=("losses", "lse"),
+    )
     logits, labels = np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32), np.array([0, 8, -100, 3])
-    assert _triton_cross_entropy().check(logits, labels, targets=("sm_90",), label_smoothing=0.1).ok
+    report = op.check(logits, labels, targets=("sm_90",))
+    assert {"value of losses", "value of lse", "gradient by logits"} <= {row.what for row in report.rows}

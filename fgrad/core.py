@@ -522,10 +522,14 @@ def unary_operator(prim: Primitive) -> Callable[[Any], Any]:
 
 
 def _no_counterpart(tracer: Tracer, name: str) -> str:
+    last = name.rpartition(".")[2]
+    known = any(f.__name__ == last for f in (*function_table, *ufunc_table))
+    alike = f"use fgrad.numpy.{last} if it suits, " if known else ""
     return (
         f"numpy.{name} has no derivative-aware counterpart and cannot run on a value traced by "
         f"{tracer.interpreter.label} ({tracer.type}) at {user_line()}."
-        f"\nRemedy: compose it from functions of fgrad.numpy, or give it a rule with fgrad.custom_vjp / custom_jvp."
+        f"\nRemedy: {alike}compose it from functions of fgrad.numpy, or give it a rule with fgrad.custom_vjp or "
+        "custom_jvp."
     )
 
 

@@ -419,3 +419,20 @@ def triu(m, k=0):
 def _square(x):
     """Return the lengths of the last two axes; a vector counts as the rows of a square matrix, as NumPy has it."""
     return x.shape[-2:] if x.ndim > 1 else (x.shape[-1], x.shape[-1])
+
+
+@stands_for(np.lib.stride_tricks.sliding_window_view)
+def sliding_windows(x, window_shape, axis=None, *, subok=False, writeable=False):
+    """Return the windows that slide along axes, as NumPy's `sliding_window_view` gives them; the result is no view."""
+    x = as_array(x)
+    widths = window_shape if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
+    if len(widths) != len(axes):
+        raise ValueError(f"sliding_window_view: got {len(widths)} window sizes for {len(axes)} axes")
+    for width, k in zip(widths, axes):
+        n = x.shape[k]
+        if not 0 <= width <= n:
+            raise ValueError(f"sliding_window_view: a window of {width} does not fit axis {k} of size {n}")
+        x = x[(slice(None),) * k + (np.arange(n - width + 1)[:, None] + np.arange(width),)]
+        x = moved(x, k + 1, x.ndim - 1)
+    return x

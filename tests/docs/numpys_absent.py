@@ -5,7 +5,7 @@ ABSENT = {
     busdaycalendar datetime64 datetime_as_string datetime_data is_busday isnat timedelta64""",
     "text and records are not differentiated": "char fromregex genfromtxt rec recarray record strings void",
     "classes of arrays of their own; an array of fgrad is a plain one": "asmatrix bmat ma matrix memmap",
-    "a class that holds numbers; `poly`, `polyval` and their kin take arrays": "poly1d",
+    "a class that holds numbers; NumPy's own works inside `grad`, `polyval` and its kin everywhere": "poly1d",
     "iterators over memory; traced values have none": "broadcast flatiter nditer nested_iters",
     "about memory; traced values have none": "ctypeslib getbufsize isfortran little_endian require setbufsize",
     "NumPy's class of functions; `vectorize` and `fgrad.vmap` make functions of arrays": "ufunc",

@@ -12,6 +12,8 @@ import inspect
 import re
 import sys
 
+from numpy import ndarray
+
 from fgrad.extend import TABLE, profiler, state
 
 from .engine import Pass
@@ -20,8 +22,8 @@ from .methods import FUNCTIONS, index
 from .tape import FREED, Output, node_name
 from .tensor import LEAF, Tensor
 
-here, now, next_serial, span = profiler.here, profiler.now, profiler.next_serial, profiler.span
-Observer, stack_if, not_a_view = profiler.Observer, profiler.stack_if, profiler.not_a_view
+here, now, next_serial, span, stack = profiler.here, profiler.now, profiler.next_serial, profiler.span, profiler.stack
+Observer, kind_of = profiler.Observer, profiler.kind_of
 
 NAMESPACES = ("fgrad.compat", *[f"fgrad.compat.{name}" for name in ("nn.functional", "linalg", "fft", "special")])
 
@@ -113,7 +115,7 @@ def observed(fun, name):
         if hidden:
             state.interpreter = None
         if place.marks is not None:
-            place.marks.begin(name, serial, None, [_kind(a) for a in args])
+            place.marks.begin(name, serial, None, list(map(_kind, args)))
         start = now()
         try:
             out = fun(*args, **kwargs)
@@ -126,7 +128,7 @@ def observed(fun, name):
             if place.marks is not None:
                 place.marks.end(serial, link)
             facts = _facts(args, kwargs, out, prim) if place.shapes else None
-            record = serial, start, end, depth, name, "op", facts, link, stack_if(place.stacks)
+            record = serial, start, end, depth, name, "op", facts, link, stack() if place.stacks else None
             for o in place.observers:
                 o.append(record)
         if place.ledgers:
@@ -172,18 +174,27 @@ def _keep_books(ledgers, serial, args, out, before):
 
 
 def _facts(args, kwargs, out, prim):
-    kinds = [_kind(a) for a in (*args, *kwargs.values())]
-    outs = [_kind(o) for o in out] if out.__class__ is tuple else [_kind(out)]
-    moves = isinstance(out, Tensor) and not_a_view(out._data)
-    return kinds, outs, prim, moves
+    """Return what `facts_of` does, of tensors."""
+    inputs = (*args, *kwargs.values()) if kwargs else args
+    facts = [len(inputs), False, prim]
+    for x in inputs:
+        facts += (x._data.shape, x._data.dtype) if x.__class__ is Tensor else (_kind(x), None)
+    if out.__class__ is Tensor:
+        data = out._data
+        facts += (data.shape, data.dtype)
+        facts[1] = data.__class__ is not ndarray or data.base is None or data.size == 1
+        return facts
+    for x in out if out.__class__ is tuple else (out,):
+        facts += (_kind(x), None)
+    return facts
 
 
 def _kind(x):
     if isinstance(x, Tensor):
-        return x._data.shape, x._data.dtype
+        return kind_of(x._data)
     if x.__class__ in (list, tuple) and x and isinstance(x[0], Tensor):
-        return [_kind(item) for item in x]
-    return x.__class__
+        return list(map(_kind, x))
+    return kind_of(x)
 
 
 def _observed_apply(original):
@@ -225,27 +236,37 @@ def _observed_run(original):
 
 
 def _observed_work(original):
-    def work(self, place, g):
-        if place.__class__ is Output or not here.place.observers:
-            original(self, place, g)
+    seen_plans = {}
+
+    def work(self, node, g):
+        place = here.place
+        if node.__class__ is Output or not place.observers:
+            original(self, node, g)
             return
-        plan = place._plan
-        if plan is not None and plan.__class__ is not SeenPlan:
-            place._plan = SeenPlan(plan, "")
-        saved = place._saved if plan is not None else None
-        with span(place.name(), "backward", link=("tape", place._seq)) as event:
-            original(self, place, g)
-            if saved and place._saved is FREED:
-                for ledger in here.place.ledgers:
+        plan = node._plan
+        saved = None
+        if plan is not None:
+            saved = node._saved
+            if plan.__class__ is not SeenPlan:
+                if plan not in seen_plans:
+                    seen_plans[plan] = SeenPlan(plan, "")
+                node._plan = seen_plans[plan]
+        with span(node.__class__.__name__, "backward", None, ("tape", node._seq)) as event:
+            original(self, node, g)
+            if place.ledgers and saved and node._saved is FREED:
+                for ledger in place.ledgers:
                     ledger.release(saved)
-            if here.place.shapes:
-                event.facts = [_gradient_kind(h) for h in (g if g.__class__ is list else [g])], [], 0, 0
+            if place.shapes:
+                event.facts = _facts_of_gradients(g if g.__class__ is list else (g,))
 
     return work
 
 
-def _gradient_kind(g):
-    return _kind(g) if g is None or isinstance(g, Tensor) else (g.shape, g.dtype)
+def _facts_of_gradients(grads):
+    facts = [len(grads), False, None]
+    for g in grads:
+        facts += (g.shape, g.dtype) if g.__class__ is ndarray else (_kind(g), None)
+    return facts
 
 
 def _observed_finish(original):
@@ -253,7 +274,7 @@ def _observed_finish(original):
         if g is None or not self.accumulate:
             original(self, leaf, g)
             return
-        facts = ([_gradient_kind(g)], [], 0, 0) if here.place.shapes else None
+        facts = _facts_of_gradients((g,)) if here.place.shapes else None
         with span("torch::autograd::AccumulateGrad", "backward", facts) as event:
             original(self, leaf, g)
             for ledger in here.place.ledgers:

@@ -54,16 +54,18 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
 
 
 def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
-    inputs, outputs, work, moves = facts
+    count, moved, work = facts[:3]
+    kinds = [(a, b) if b is not None else a for a, b in zip(facts[3::2], facts[4::2], strict=True)]
+    inputs, outputs = kinds[:count], kinds[count:]
     event.input_shapes = [shape_of(kind) for kind in inputs]
     event.input_dtypes = [_dtype_name(kind) for kind in inputs]
     event.output_shapes = [shape_of(kind) for kind in outputs]
     if event.source == "NumPy" and any(len(kind) > 2 for kind in inputs if kind.__class__ is tuple):
         event.source = "CuPy"
     types_in, types_out = _types(inputs), _types(outputs)
-    if moves.__class__ is int:
-        event.bytes = moves
-    elif moves:
+    if moved.__class__ is int:
+        event.bytes = moved
+    elif moved:
         event.bytes = sum(t.size * t.dtype.itemsize for t in (*types_in, *types_out))
     if flops and work is not None:
         prim, params = (event.prim, work) if event.prim is not None else (work, {})

@@ -85,10 +85,11 @@ def _observed_run(original: Callable[..., Any]) -> Callable[..., Any]:
 def compute(compiled: Compiled, args: Sequence[Any]) -> Any:
     """Run generated code, as one event."""
     program = compiled.program
-    kinds = [(t.shape, t.dtype) for t in program.in_types]
-    outs = [(t.shape, t.dtype) for t in program.out_types]
-    moved = sum(t.size * t.dtype.itemsize for t in (*program.in_types, *program.out_types))
-    with span(f"generated: {compiled.label}", "region", (kinds, outs, flops(program), moved)):
+    kinds = [*program.in_types, *program.out_types]
+    facts = [len(program.in_types), sum(t.size * t.dtype.itemsize for t in kinds), flops(program)]
+    for kind in kinds:
+        facts += (kind.shape, kind.dtype)
+    with span(f"generated: {compiled.label}", "region", facts):
         return compiled.compute(*args)
 
 
@@ -134,14 +135,14 @@ def seen_pull(pull: Callable[..., Any], saved: Any, types: Any, params: Any, ct:
     """
     observer = state.interpreter
     several = ct.__class__ in (list, tuple)
-    if not isinstance(observer, Observer) or any(x.__class__ is Seen for x in (*saved, *(ct if several else (ct,)))):
+    if observer.__class__ is not Observer:
         return pull(saved, types, params, ct)
-
-    def lift(x: Any) -> Any:
-        return Seen(observer, x) if hasattr(x, "dtype") and hasattr(x, "shape") else x
-
-    pulled = pull([lift(x) for x in saved], types, params, [lift(c) for c in ct] if several else lift(ct))
-    return [g.value if g.__class__ is Seen else g for g in pulled]
+    for x in (*saved, *ct) if several else (*saved, ct):
+        if x.__class__ is Seen:
+            return pull(saved, types, params, ct)
+    lifted = [Seen(observer, x) if hasattr(x, "dtype") else x for x in saved]
+    cts = [c if c is None else Seen(observer, c) for c in ct] if several else Seen(observer, ct)
+    return [g.value if g.__class__ is Seen else g for g in pull(lifted, types, params, cts)]
 
 
 def _observed_process(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,10 +6,11 @@ of them afterwards (`fgrad.profiler.build`). A record is a tuple, written when i
     (serial, start, end, depth, what, category, facts, link, stack)
 
 `serial` counts events in order of their start, in all threads. `depth` says how deep events were nested. `what` is a
-name, or the primitive itself. `facts` are `(inputs, outputs, params, moves)`: shapes and dtypes of what went in and
-came out, the parameters, and whether bytes were moved (False for views); for events that are no primitives, flops and
-bytes stand in the last two places. They are None if shapes are not recorded. `link` ties events of a
-backward pass to the event that made them: equal links belong together. `stack` is a tuple of (code, line), innermost
+name, or the primitive itself. `facts`, None if shapes are not recorded, are one flat list, which is quicker to make
+than a nested one: the number of inputs; the bytes moved, or whether those of inputs and outputs were; the operations
+done, or what they follow from (a primitive's parameters, or the primitive); then for each input and output a pair, its
+shape and dtype, or its `kind_of` and None. `link` ties events of a backward pass to the event that recorded what they
+go back through: equal links belong together. `stack` is a tuple of (code, line), innermost
 first. No record keeps an array alive.
 """
 
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrad.core import Interpreter, Params, Primitive, Tracer, ValueTracer, raise_leaked, state
+from fgrad.core import PYTHON_SCALARS, Interpreter, Params, Primitive, Tracer, ValueTracer, raise_leaked, state
 
 if TYPE_CHECKING:
     from fgrad.profiler.memory import Ledger
@@ -144,32 +145,21 @@ class Observer(Interpreter):
         return len(self.records) == self.records.maxlen
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
-        place = self.place
-        values = []
-        kinds = []
-        seen = False
+        place, parent = self.place, self.parent
+        values, seen = args, False
         for x in args:
-            if x.__class__ is ndarray:
-                kinds.append((x.shape, x.dtype))
-            elif x.__class__ is Seen and x.interpreter is self:
-                x = x.value
-                seen = True
-                kinds.append((x.shape, x.dtype) if x.__class__ is ndarray else x.__class__)
-            else:
-                if self.parent is None and isinstance(x, Tracer):
-                    raise_leaked(x)
-                kinds.append(kind_of(x))
-            values.append(x)
+            if x.__class__ not in PLAIN:
+                values, seen = self._values(args)
+                break
         serial = next_serial()
         place.depth = depth = place.depth + 1
-        parent = self.parent
         if place.marks is not None:
-            place.marks.begin(prim, serial, None, kinds)
+            place.marks.begin(prim, serial, None, list(map(kind_of, values)))
         start = now()
         try:
             out = prim.impl(*values, **params) if parent is None else parent.process(prim, values, params)
         except BaseException:
-            self.write((serial, start, now(), depth, prim, "primitive", None, None, stack_if(place.stacks)))
+            self.write((serial, start, now(), depth, prim, "primitive", None, None, None))
             raise
         finally:
             place.depth = depth - 1
@@ -177,13 +167,26 @@ class Observer(Interpreter):
                 place.marks.end(serial, ("primitive", serial))
         end = now()
         place.last = serial
-        facts = (kinds, out_kinds(out), params, not_a_view(out)) if place.shapes else None
-        self.write((serial, start, end, depth, prim, "primitive", facts, None, stack_if(place.stacks)))
+        facts = facts_of(values, out, params) if place.shapes else None
+        self.write((serial, start, end, depth, prim, "primitive", facts, None, stack() if place.stacks else None))
         for ledger in place.ledgers:
             ledger.enter(out, serial, values)
         if not seen:
             return out
         return tuple([Seen(self, o) for o in out]) if prim.multiple else Seen(self, out)
+
+    def _values(self, args: Sequence[Any]) -> tuple[list[Any], bool]:
+        """Return operands as the parent knows them, and whether one was seen inside a rule."""
+        values, seen = [], False
+        for x in args:
+            if x.__class__ is Seen and x.interpreter is self:
+                values.append(x.value)
+                seen = True
+                continue
+            if self.parent is None and isinstance(x, Tracer):
+                raise_leaked(x)
+            values.append(x)
+        return values, seen
 
 
 def _drop(record: tuple[Any, ...]) -> None:
@@ -199,29 +202,36 @@ class _Closed(Observer):
         return self.pass_on(prim, [x.value if x.__class__ is Seen else x for x in args], params)
 
 
+PLAIN = frozenset({ndarray, *PYTHON_SCALARS})
+"""Classes of operands that are handed on as they are."""
+
+
 def kind_of(x: Any) -> Any:
     """Return shape and dtype of a value (and "CuPy" for an array of its), or the class of what has neither."""
-    if not (hasattr(x, "dtype") and hasattr(x, "shape")):
-        return x.__class__
-    return (x.shape, x.dtype, "CuPy") if x.__class__.__module__.startswith("cupy") else (x.shape, x.dtype)
+    cls = x.__class__
+    if cls is ndarray:
+        return x.shape, x.dtype
+    if cls in PYTHON_SCALARS or not (hasattr(x, "dtype") and hasattr(x, "shape")):
+        return cls
+    return (x.shape, x.dtype, "CuPy") if cls.__module__.startswith("cupy") else (x.shape, x.dtype)
 
 
-def out_kinds(out: Any) -> list[Any]:
-    """Return shapes and dtypes of what a primitive gave."""
+def facts_of(inputs: Sequence[Any], out: Any, work: Any) -> list[Any]:
+    """Return the facts of an operation; a view moved no bytes, for it looks at what was there."""
+    facts = [len(inputs), True, work]
+    for x in inputs:
+        facts += (x.shape, x.dtype) if x.__class__ is ndarray else (kind_of(x), None)
     if out.__class__ is ndarray:
-        return [(out.shape, out.dtype)]
-    return [kind_of(o) for o in out] if isinstance(out, (tuple, list)) else [kind_of(out)]
+        facts += (out.shape, out.dtype)
+        facts[1] = out.base is None or out.size == 1
+        return facts
+    for x in out if out.__class__ in (tuple, list) else (out,):
+        facts += (kind_of(x), None)
+    return facts
 
 
-def not_a_view(out: Any) -> bool:
-    """Return whether bytes were moved to make a value: a view looks at memory that was there."""
-    return out.__class__ is not ndarray or out.base is None or out.size == 1
-
-
-def stack_if(wanted: bool) -> Any:
-    """Return the user's frames as (code, line) pairs, innermost first, or None if they are not wanted."""
-    if not wanted:
-        return None
+def stack() -> Any:
+    """Return the user's frames as (code, line) pairs, innermost first."""
     frames = []
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -266,7 +276,7 @@ class span:
         place.depth = self.depth - 1
         if place.marks is not None:
             place.marks.end(self.serial, None)
-        stack = stack_if(place.stacks)
-        record = (self.serial, start, end, self.depth, self.what, self.category, self.facts, self.link, stack)
+        lines = stack() if place.stacks else None
+        record = (self.serial, start, end, self.depth, self.what, self.category, self.facts, self.link, lines)
         for observer in place.observers:
             observer.append(record)

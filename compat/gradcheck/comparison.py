@@ -13,6 +13,7 @@ from fgrad.extend import worst_entry
 from ..tensor import wrap
 from .jacobians import (
     GradcheckError,
+    Units,
     backward_jacobians,
     differentiable,
     directions,
@@ -55,42 +56,41 @@ def _backward(problem, rules):
     numerical = [numerical_jacobians(problem, x, rules.eps, problem.places) for x in problem.checked]
     for j, out in enumerate(problem.outputs):
         for name, (factor, part) in parts_of(out).items():
-            analytical = backward_jacobians(problem, out, factor, np.eye(out.numel()), rules)
+            analytical = backward_jacobians(problem, out, factor, Units(out.numel()), rules)
             for i, a in enumerate(analytical):
-                n = _real_gradient(part, numerical[i][j])
-                _agree(a, n, rules, j, i, _part_words(out, name, "outputs"))
+                _agree(a, _real_gradient(part, numerical[i][j]), rules, _title(j, i, out, name))
 
 
 def _forward(problem, rules):
     for i, (number, x) in enumerate(zip(problem.numbers, problem.checked)):
         numerical = numerical_jacobians(problem, x, rules.eps, problem.places)
-        for d in reversed(range(len(directions(x)))):
+        for d, name in _imaginary_first(x):
             analytical = forward_jacobians(problem, number, x, directions(x)[d], rules)
-            words = _part_words(x, ("real", "imaginary")[d], "inputs")
-            for j, a in enumerate(analytical):
+            for j, (a, out) in enumerate(zip(analytical, problem.outputs)):
                 n = numerical[j][d]
-                _agree(
-                    a,
-                    n if problem.outputs[j].is_complex() else n.real,
-                    rules,
-                    j,
-                    i,
-                    words,
-                    "computed with forward mode ",
-                )
+                _agree(a, n if out.is_complex() else n.real, rules, _forward_title(j, i, x, name))
 
 
-def _part_words(x, name, what):
-    return f"While considering the {name} part of complex {what} only, " if x.is_complex() else ""
+def _imaginary_first(x):
+    """Return numbers and names of the directions of an input, in torch's order."""
+    return [(1, "imaginary"), (0, "real")] if x.is_complex() else [(0, "real")]
 
 
-def _agree(a, n, rules, j, i, words, mode=""):
+def _title(j, i, x, part, what="outputs", mode=""):
+    """Return what a failure says first, in torch's words."""
+    words = f"While considering the {part} part of complex {what} only, " if x.is_complex() else ""
+    return f"{words}Jacobian {mode}mismatch for output {j} with respect to input {i},"
+
+
+def _forward_title(j, i, x, part):
+    return _title(j, i, x, part, "inputs", "computed with forward mode ")
+
+
+def _agree(a, n, rules, title):
     """Raise GradcheckError unless a Jacobian and its numerical estimate agree."""
     index = worst_entry(a, n, rules.atol, rules.rtol, equal_nan=False)
     if index is not None:
-        raise GradcheckError(
-            f"{words}Jacobian {mode}mismatch for output {j} with respect to input {i},\n{shown(a, n, index)}"
-        )
+        raise GradcheckError(f"{title}\n{shown(a, n, index)}")
 
 
 def shown(a, n, index):
@@ -125,51 +125,36 @@ def _backward_fast(problem, rules):
         for name, (factor, part) in parts_of(out).items():
             pulled = backward_jacobians(problem, out, factor, [v], rules)
             for i, (g, u) in enumerate(zip(pulled, us)):
-                g = g[:, 0]
-                a = g.real @ u[0] + (1j * (g.imag @ u[1]) if len(u) > 1 else 0)
+                a = g[:, 0].real @ u[0] + (1j * (g[:, 0].imag @ u[1]) if len(u) > 1 else 0)
                 n = _real_gradient(part, [along @ v for along in numerical[i][j]])
-                scale = sum(map(np.sum, u)) * v.sum()
-                if not _close(a, n, rules, scale):
-                    words = _part_words(out, name, "outputs")
-                    _fail_fast(problem, rules, j, i, a, n, words, lambda: _backward(problem, rules))
+                if not _close(a, n, rules, sum(map(np.sum, u)) * v.sum()):
+                    _fail_fast(a, n, _title(j, i, out, name), _backward, problem, rules)
 
 
 def _forward_fast(problem, rules):
     us, _ = _vectors(problem)
     for i, (number, x) in enumerate(zip(problem.numbers, problem.checked)):
         numerical = numerical_products(problem, x, us[i], rules.eps, problem.places)
-        for d in reversed(range(len(directions(x)))):
+        for d, name in _imaginary_first(x):
             pushed = forward_products(problem, number, directions(x)[d] * us[i][d], rules)
             for j, a in enumerate(pushed):
                 n = numerical[j][d]
                 if not _close(a, n, rules, us[i][d].sum()):
-                    words = _part_words(x, ("real", "imaginary")[d], "inputs")
-                    _fail_fast(
-                        problem,
-                        rules,
-                        j,
-                        i,
-                        a,
-                        n,
-                        words,
-                        lambda: _forward(problem, rules),
-                        "computed with forward mode ",
-                    )
+                    _fail_fast(a, n, _forward_title(j, i, x, name), _forward, problem, rules)
 
 
 def _close(a, n, rules, scale):
     return worst_entry(np.atleast_1d(a), np.atleast_1d(n), rules.atol * scale, rules.rtol, equal_nan=False) is None
 
 
-def _fail_fast(problem, rules, j, i, a, n, words, slowly, mode=""):
+def _fail_fast(a, n, title, slowly, problem, rules):
     """Raise GradcheckError for projections that disagree, with what the entries say."""
     try:
-        slowly()
+        slowly(problem, rules)
         entries = "compared entry by entry the Jacobians agree: fast_mode=False would pass"
     except GradcheckError as error:
         entries = f"entry by entry:\n{error}"
     raise GradcheckError(
-        f"{words}Jacobian {mode}mismatch for output {j} with respect to input {i},\nnumerical:{n}\nanalytical:{a}\n"
-        "The above quantities relating the numerical and analytical jacobians are computed in fast mode, from random "
-        f"projections; {entries}"
+        f"{title}\nnumerical:{n}\nanalytical:{a}\nThe above quantities relating the numerical and analytical jacobians "
+        f"are computed in fast mode, from random projections; {entries}"
     )

@@ -118,7 +118,7 @@ def _require(holds, what):
 
 
 def _inputs_fit(inputs, sparse):
-    """Warn of low precision; RuntimeError for overlapping memory, ValueError if there is nothing to check."""
+    """Warn of low precision and shared memory; RuntimeError for stride 0, ValueError if there is nothing to check."""
     wanted = [(k, x) for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
@@ -143,6 +143,22 @@ def _inputs_fit(inputs, sparse):
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
                 "on the input before passing it to gradcheck."
             )
+        if _overlaps(data):
+            warnings.warn(
+                f"Input #{k} has elements that share memory with one another: they are moved together, and this check "
+                "will likely fail. Call .contiguous() on it before passing it to gradcheck.",
+                stacklevel=3,
+            )
+
+
+def _overlaps(data):
+    """Return whether two elements of an array lie at one address."""
+    if data.flags.c_contiguous or data.flags.f_contiguous:
+        return False
+    addresses = np.zeros((), np.int64)
+    for n, stride in zip(data.shape, data.strides):
+        addresses = np.add.outer(addresses, np.arange(n) * stride)
+    return np.unique(addresses).size < data.size
 
 
 def _outputs_fit(outputs):

@@ -57,8 +57,8 @@ def directions(x):
 class Problem:
     """A function, its inputs, and its outputs there.
 
-    `checked` are the tensors that derivatives are taken by: of a sparse input its values. `outputs` are those that
-    require grad, `places` their positions among all.
+    `checked` are the tensors that derivatives are taken by (of a sparse input its values), `numbers` their positions.
+    `outputs` are those of `found` that require grad, `places` their positions.
     """
 
     def __init__(self, func: Callable, inputs: tuple):
@@ -66,12 +66,7 @@ class Problem:
         self.inputs = inputs
         self.numbers = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
         self.checked = [dense_part(inputs[k]) for k in self.numbers]
-
-        self.run()
-
-    def run(self):
-        """Call the function and keep its outputs."""
-        self.found = as_tuple(self.func(*self.inputs))
+        self.found = as_tuple(func(*inputs))
         self.places = [k for k, out in enumerate(self.found) if isinstance(out, Tensor) and out.requires_grad]
         self.outputs = [self.found[k] for k in self.places]
 
@@ -139,9 +134,22 @@ def numerical_products(problem, x, vectors, step, places):
 
 
 def pulled(problem, out, seed):
-    """Return the gradients of the checked inputs for one gradient of an output; zeros for those unreached."""
+    """Return the gradients of the checked inputs for one gradient of an output; None for those unreached."""
     seed = wrap(seed.reshape(out._data.shape).astype(out._data.dtype))
     return grad((out,), problem.checked, (seed,), retain_graph=True, allow_unused=True)
+
+
+class Units:
+    """The unit vectors of a size, one after the other."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __iter__(self):
+        for k in range(self.size):
+            unit = np.zeros(self.size)
+            unit[k] = 1
+            yield unit
 
 
 def backward_jacobians(problem, out, factor, seeds, rules):
@@ -182,7 +190,7 @@ def _stacked(x, columns):
 
 
 def dual_outputs(problem, tangents):
-    """Return pairs of value and tangent (None if it has none) of the floating outputs, in a level that is entered.
+    """Return pairs of value and tangent (None if it has none) of the outputs that require grad, in a level.
 
     `tangents` has one for each number of a checked input, None for an input that is passed without.
     """
@@ -191,11 +199,12 @@ def dual_outputs(problem, tangents):
         given[k] = given[k].detach()
         if t is not None:
             given[k] = forward_ad.make_dual(given[k], t)
-    return [forward_ad.unpack_dual(out) for out in as_tuple(problem.func(*given)) if differentiable(out)]
+    outs = as_tuple(problem.func(*given))
+    return [forward_ad.unpack_dual(outs[k]) for k in problem.places]
 
 
 def forward_products(problem, number, tangent, rules):
-    """Return for each floating output its tangent for a tangent of one input, those of the others being zero."""
+    """Return for each output that requires grad its tangent for a tangent of one input; the others' are zero."""
     tangents = {k: zeros_like(x) for k, x in zip(problem.numbers, problem.checked)}
     own = problem.inputs[number]._data
     tangents[number] = wrap(tangent.reshape(own.shape).astype(own.dtype))
@@ -213,7 +222,7 @@ def zeros_like(x):
 
 
 def forward_jacobians(problem, number, x, direction, rules):
-    """Return for each floating output its Jacobian by one input along a direction."""
+    """Return for each output that requires grad its Jacobian by one input along a direction."""
     rows = []
     for k in range(x.numel()):
         tangent = np.zeros(x.numel(), x._data.dtype)

@@ -69,6 +69,7 @@ RIGHT = {
     "an input that needs none": (lambda x, y: x * y, (leaf(3), torch.ones(3, dtype=torch.double))),
     "unused input": (lambda x, y: x * 2, (leaf(3), leaf(2))),
     "integer output": (lambda x: (x * 2, (x > 1).long()), leaf(3)),
+    "an output that needs no gradient": (lambda x: (x.detach() * 0, torch.ones(2), x * 2), leaf(3)),
     "complex": (lambda z: z * z.conj() * z, leaf(3, dtype=torch.complex128)),
     "complex to real": (lambda z: z.abs(), leaf(3, dtype=torch.complex128)),
     "real to complex": (lambda x: torch.complex(x, x * x), leaf(3)),
@@ -373,6 +374,14 @@ def test_overlapping_memory_is_refused():
     x = torch.ones(1, dtype=torch.double).expand(3).requires_grad_()
     with pytest.raises(RuntimeError, match="The 0th input has a dimension with stride 0"):
         gradcheck(lambda x: x * 2, x)
+
+
+def test_windows_that_overlap_are_warned_of():
+    windows = torch.arange(4, dtype=torch.double).as_strided((3, 2), (1, 1)).requires_grad_()
+    with pytest.warns(UserWarning, match="Input #0 has elements that share memory with one another"):
+        assert not gradcheck(lambda x: x * x, windows, raise_exception=False)
+    gaps = torch.arange(8, dtype=torch.double).as_strided((2, 2), (4, 2)).requires_grad_()
+    assert gradcheck(lambda x: x * x, gaps)
 
 
 def test_nothing_requires_grad():

@@ -116,3 +116,49 @@ def test_refusals(transform, function, error, words):
 def test_a_value_of_no_matrix_type_is_refused():
     with pytest.raises(TypeError, match="float16"):
         fgrad.jit(np.linalg.inv)(A.astype(np.float16))
+
+
+TURN, _ = np.linalg.qr(RNG.normal(size=(4, 4)))
+STACK = np.stack(
+    [TURN @ np.diag(w) @ TURN.T for w in ([1.0, 2.0, 2.0, 5.0], [3.0, 3.0, 3.0, 3.0], [1.0, 2.0, 3.0, 4.0])]
+)
+OF_REPEATED = {
+    "norm of all": lambda x: np.linalg.svd(x, compute_uv=False).sum(-1),
+    "logarithms of all": lambda x: np.log(np.linalg.eigvalsh(x)).sum(-1),
+    "squares by the vectors": lambda x: np.trace((v := np.linalg.eigh(x))[1] @ np.diag(v[0]) @ v[1].T @ x),
+}
+
+
+@pytest.mark.parametrize("name", OF_REPEATED)
+@pytest.mark.parametrize("way", ["grad", "jit", "vmap"])
+def test_repeated_values_among_others_in_a_stack(name, way):
+    """Each is trace(f(x)) of a smooth f, whose gradient f'(x) is known where values are repeated, too."""
+    f = OF_REPEATED[name]
+    slope = {
+        "norm of all": np.ones_like,
+        "logarithms of all": lambda w: 1 / w,
+        "squares by the vectors": lambda w: 2 * w,
+    }
+    grad = fgrad.grad(f)
+    if way == "vmap":
+        got = fgrad.vmap(grad)(STACK)
+    else:
+        got = [(fgrad.jit(grad) if way == "jit" else grad)(x) for x in STACK]
+    for x, g in zip(STACK, got, strict=True):
+        w, v = np.linalg.eigh(x)
+        np.testing.assert_allclose(g, v * slope[name](w) @ v.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_rectangular_matrices_of_repeated_singular_values(shape):
+    u, _ = np.linalg.qr(RNG.normal(size=(shape[0], shape[0])))
+    v, _ = np.linalg.qr(RNG.normal(size=(shape[1], shape[1])))
+    x = u[:, :3] @ np.diag([2.0, 2.0, 1.0]) @ v[:, :3].T
+    # d(sum of all) = U Vᵀ, d(sum of squares) = 2 x, and the sum of the equal two, apart from the third
+    np.testing.assert_allclose(fgrad.grad(lambda x: np.linalg.norm(x, "nuc"))(x), u[:, :3] @ v[:, :3].T, atol=1e-12)
+    np.testing.assert_allclose(fgrad.grad(lambda x: (np.linalg.svdvals(x) ** 2).sum())(x), 2 * x, atol=1e-12)
+    two = fgrad.grad(lambda x: np.linalg.svdvals(x)[:2].sum())(x)
+    np.testing.assert_allclose(two, u[:, :2] @ v[:, :2].T, atol=1e-12)
+    fgrad.check_grads(np.linalg.pinv, (x,), 2, rtol=1e-4)
+    with pytest.raises(LinAlgError, match="vectors of a repeated"):
+        fgrad.grad(lambda x: np.linalg.svd(x, full_matrices=False)[0][:, 0] @ np.arange(1.0, shape[0] + 1))(x)

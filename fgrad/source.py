@@ -65,6 +65,11 @@ def scope_of(line: str) -> str:
     return line.partition(_IN_SCOPE)[2]
 
 
+def place_of(line: str) -> str:
+    """Return the `file:line` in what `user_line` gave."""
+    return line.partition(_IN_SCOPE)[0]
+
+
 class named_scope(contextlib.ContextDecorator):
     """Give a name to what is done inside: Programs show it beside equations, and messages after the line.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fgrad.core import ArrayType
 from fgrad.drawing.steps import Group, size_of, total
-from fgrad.drawing.text import bytes_text, listed, near, plural, seconds_text, shorten
+from fgrad.drawing.text import bytes_text, cells, listed, near, plural, seconds_text, shorten
 
 WIDTH = 34
 """Columns of a line on a box; what is longer is shortened, and stands whole in the tip."""
@@ -33,29 +33,30 @@ def boxes_of(groups: Sequence[Group]) -> list[Box]:
 
 def _box(group: Group, longest: float) -> Box:
     title = group.title + (f" ×{group.repeats}" if group.repeats > 1 else "")
-    lines = [line for line in _lines(group) if line]
-    seconds = group.seconds
+    lines = [(prefix, items) for prefix, items in _lines(group) if items]
     sources = list(dict.fromkeys(near(step.source) for step in group.steps if step.source))
-    tip = "\n".join([title, *map(", ".join, lines), *sources[:12], *(["…"] if len(sources) > 12 else [])])
+    whole = [prefix + ", ".join(items) for prefix, items in lines]
+    tip = "\n".join([title, *whole, *sources[:12], *(["…"] if len(sources) > 12 else [])])
+    short = [prefix + listed(items, WIDTH - cells(prefix)) for prefix, items in lines]
+    seconds = group.seconds
     share = None if seconds is None else seconds / longest if longest else 0.0
-    return Box(group, shorten(title, WIDTH), [listed(line, WIDTH) for line in lines], tip, share)
+    return Box(group, shorten(title, WIDTH), short, tip, share)
 
 
-def _lines(group: Group) -> list[list[str]]:
-    """Return the lines below the title of a box, each as a list of what it names."""
-    lines = [list(group.detail)]
+def _lines(group: Group) -> list[tuple[str, Sequence[str]]]:
+    """Return the lines below the title of a box: how each begins, and what it lists."""
+    lines: list[tuple[str, Sequence[str]]] = [("", group.detail)]
     if group.folded and group.role == "operation":
-        lines.append(_counted([step.name for step in group.steps[: len(group.steps) // group.repeats]]))
+        lines.append(("", _counted([step.name for step in group.steps[: len(group.steps) // group.repeats]])))
     if group.folded and group.role != "operation":
-        lines.append([bytes_text(sum(size_of(kind) for kind in _known(group)))])
+        lines.append(("", [bytes_text(sum(size_of(kind) for kind in _known(group)))]))
     else:
-        lines.append(_counted(["type unknown" if kind is None else str(kind) for kind in group.shown]))
+        lines.append(("", _counted(["type unknown" if kind is None else str(kind) for kind in group.shown])))
     saved = group.saved
     if saved:
-        first, *others = dict.fromkeys(s.what for s in saved)
-        lines.append([f"saves {bytes_text(total(saved))}: {first}", *others])
+        lines.append((f"saves {bytes_text(total(saved))}: ", list(dict.fromkeys(s.what for s in saved))))
     if group.seconds is not None:
-        lines.append([seconds_text(group.seconds)])
+        lines.append(("", [seconds_text(group.seconds)]))
     return lines
 
 

@@ -10,7 +10,8 @@ import ast
 import functools
 import linecache
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 from fgrad.drawing.steps import Group, Step
 from fgrad.drawing.text import plural
@@ -37,22 +38,36 @@ def fold(steps: Sequence[Step], limit: int) -> list[Group]:
 
 
 def _single(step: Step) -> Group:
-    return Group([step], step.scope or step.name, [step.note] if step.note else [])
+    return Group([step], step.label or step.name, [step.note] if step.note else [])
 
 
 def _folded(operations: Sequence[Step], limit: int) -> list[Group]:
-    """Return the folding with most groups, up to `limit`: by line or by function, with what repeats joined or not.
+    """Return the folding with most groups, up to `limit`: by scopes where there are any, else by line or by function.
 
     If it is one by function with few groups, many lines lie in few functions: these are cut into ranges of lines.
     """
-    lines = _runs([[step] for step in operations], lambda run: run[0].source)
-    functions = _runs(lines, lambda run: function_at(run[0].source))
+    single = [[step] for step in operations]
+    lines = _runs(single, lambda step: step.source)
+    functions = _runs(lines, lambda step: function_at(step.source))
+    by_scope = max([_finest(runs, limit) for runs in _scoped(single)], key=len, default=[])
+    if by_scope:
+        return by_scope
     by_line, by_function = _finest(lines, limit), _finest(functions, limit)
     if by_line and len(by_line) >= len(by_function):
         return by_line
     if 4 * len(by_function) >= limit:
         return by_function
     return _chunks(lines if by_function else functions, limit)
+
+
+def _scoped(single: Runs) -> Iterator[Runs]:
+    """Yield the steps by the names of their scopes, from all to the outermost; by function where they have none."""
+    for depth in range(max(len(_scopes(run[0])) for run in single), 0, -1):
+        yield _runs(single, lambda step, d=depth: tuple(_scopes(step)[:d]) or function_at(step.source))
+
+
+def _scopes(step: Step) -> list[str]:
+    return step.scope.split("/") if step.scope else []
 
 
 def _finest(runs: Runs, limit: int) -> list[Group]:
@@ -63,13 +78,14 @@ def _finest(runs: Runs, limit: int) -> list[Group]:
     return groups if len(groups) <= limit else []
 
 
-def _runs(runs: Runs, key: Callable[[list[Step]], object]) -> Runs:
-    """Join neighbours of equal key; steps of unknown origin stay as they are."""
+def _runs(runs: Runs, key: Callable[[Step], object]) -> Runs:
+    """Join neighbours of equal key, forward and derivative apart; those without a key stay as they are."""
     joined: Runs = []
     last: object = None
     for run in runs:
-        this = key(run)
-        if joined and this and this == last:
+        found = key(run[0])
+        this = (found, run[0].derivative) if found else None
+        if this and this == last:
             joined[-1] = joined[-1] + run
         else:
             joined.append(run)
@@ -112,11 +128,16 @@ def _repetition(signatures: Sequence[object], start: int) -> tuple[int, int]:
 def _group(steps: Sequence[Step]) -> Group:
     if len(steps) == 1:
         return _single(steps[0])
-    scopes = list(dict.fromkeys(step.scope for step in steps if step.scope))
+    labels = list(dict.fromkeys(step.label for step in steps if step.label))
+    levels = zip(*[_scopes(step) for step in steps], strict=False)
+    scope = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)]
     places = list(dict.fromkeys(step.source for step in steps if step.source))
     names = list(dict.fromkeys(function_at(place).rpartition(":")[2] for place in places))
     rounds = _rounds([step.name for step in steps])
-    title = ", ".join(scopes or [name for name in names if name]) or plural(len(steps) // rounds, "operation")
+    named = ["/".join(scope)] if scope else labels or [name for name in names if name]
+    title = ", ".join(named) or plural(len(steps) // rounds, "operation")
+    if all(step.derivative for step in steps):
+        title += ", derivative"
     return Group(steps, title, _place(places), rounds)
 
 

@@ -14,10 +14,11 @@ from fgrad.drawing.dot import render, to_dot
 from fgrad.drawing.files import write_svg
 from fgrad.drawing.fold import fold
 from fgrad.drawing.programs import program_steps
+from fgrad.drawing.record import recorded
 from fgrad.drawing.steps import Group, Step
 from fgrad.drawing.times import with_times
 from fgrad.program import Program
-from fgrad.transforms.jit import JittedFunction, trace_call
+from fgrad.transforms.jit import JittedFunction
 
 MAX_NODES = 60
 """Operations that are drawn one by one; what has more is folded."""
@@ -121,8 +122,9 @@ class Picture:
 def draw(fun: Callable[..., Any] | Program, *args: Any, max_nodes: int = MAX_NODES, **kwargs: Any) -> Picture:
     """Return a picture of what a function computes for these arguments, and of what its backward pass would keep.
 
-    The function is recorded, not run. With more than `max_nodes` operations, neighbours fold into one box: those of
-    one line, then of one function, and rounds of what repeats; a value named by `checkpoint_name` gives a box its name.
+    The function is recorded, not run. With more than `max_nodes` operations, neighbours fold into one box: those of one
+    `fgrad.named_scope`, of one line or of one function, and rounds of what repeats; a value named by `checkpoint_name`
+    gives a box its name.
 
     Args:
         fun: a function of arrays or pytrees, jitted or not, or a Program (then without arguments).
@@ -146,11 +148,8 @@ def draw(fun: Callable[..., Any] | Program, *args: Any, max_nodes: int = MAX_NOD
             raise TypeError("draw takes a Program without further arguments, since it is recorded already")
         steps, remark = program_steps(fun)
         return Picture(fun.label, steps, max_nodes, remark)
-    if isinstance(fun, JittedFunction):
-        traced, static = fun.trace(*args, **kwargs), fun._static_numbers
-    else:
-        traced, static = trace_call("draw", fun, args, kwargs), ()
-    names = _argument_names(fun, traced.in_tree, static)
+    traced = recorded(fun, args, kwargs)
+    names = _argument_names(fun, traced.in_tree, fun._static_numbers if isinstance(fun, JittedFunction) else ())
     steps, remark = program_steps(traced.program, names, _output_names(traced.out_tree))
     return Picture(traced.program.label.removeprefix("draw of "), steps, max_nodes, remark)
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from fgrad.drawing.record import DERIVATIVE
 from fgrad.drawing.steps import SavedValue, Step, size_of
 from fgrad.drawing.text import plural
 from fgrad.program import Atom, Equation, Literal, Program, ProgramTracer, Trace, Var
+from fgrad.source import place_of, scope_of
 from fgrad.transforms.checkpoint import named
 from fgrad.transforms.linearize import Linearize, LinearTracer, Node, in_order, leaf
 from fgrad.transforms.programs import differentiable, under
@@ -41,9 +44,8 @@ def program_steps(program: Program, names: Sequence[str] = (), out_names: Sequen
     for v, value in program.consts:
         add(Step("constant", "constant", (), [v.type], _number(value)), v)
     for eq, kept in zip(program.equations, saved, strict=True):
-        reads = [place[id(a)] for a in eq.inputs if isinstance(a, Var)]
-        kinds = [v.type for v in eq.outputs]
-        add(Step(eq.prim.name, "operation", reads, kinds, equation_note(eq), eq.source, _scope(eq), kept), *eq.outputs)
+        step = _equation_step(eq, place, kept)
+        add(_summing(step, steps) or step, *eq.outputs)
     for k, a in enumerate(program.outputs):
         name = out_names[k] if out_names else f"output {k}" if len(program.outputs) > 1 else "output"
         reads = [place[id(a)]] if isinstance(a, Var) else []
@@ -51,12 +53,38 @@ def program_steps(program: Program, names: Sequence[str] = (), out_names: Sequen
     return steps, remark
 
 
+def _equation_step(eq: Equation, place: dict[int, int], saved: Sequence[SavedValue]) -> Step:
+    """Return the step of an equation; `place` has the steps of variables."""
+    line, derivative, _ = eq.source.partition(DERIVATIVE)
+    return Step(
+        eq.prim.name,
+        "operation",
+        [place[id(a)] for a in eq.inputs if isinstance(a, Var)],
+        [v.type for v in eq.outputs],
+        equation_note(eq),
+        place_of(line),
+        bool(derivative),
+        _label(eq),
+        scope_of(line),
+        saved,
+    )
+
+
+def _summing(step: Step, before: Sequence[Step]) -> Step | None:
+    """Return the step as part of the derivative before it, if it sums what came of derivatives: no line does that."""
+    if step.name != "add" or step.derivative or len(step.inputs) < 2 or not before[-1].derivative:
+        return None
+    if not all(before[k].derivative or before[k].role == "constant" for k in step.inputs):
+        return None
+    return replace(step, source=before[-1].source, scope=before[-1].scope, derivative=True)
+
+
 def _number(value: Any) -> str:
     """Return a constant of one element as text."""
     return str(value) if getattr(value, "size", 0) == 1 and not isinstance(value, ProgramTracer) else ""
 
 
-def _scope(eq: Equation) -> str:
+def _label(eq: Equation) -> str:
     """Return the name that the user gave: to a value, or to a function that stays one equation."""
     if eq.prim is named:
         return str(eq.params["name"])

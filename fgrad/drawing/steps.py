@@ -26,9 +26,10 @@ class Step:
     """One thing to draw.
 
     `role` is "input", "constant", "operation" or "output"; `inputs` are positions of earlier steps; a type is None
-    where it is not known. `note` tells parameters and numbers, `source` is the user's line, `scope` a name that the
-    user gave; `sequence_nr` is what a profile calls a node of a recorded graph; `seconds` is None as long as nothing
-    was measured.
+    where it is not known. `note` tells parameters and numbers; `source` is the user's line, `derivative` says that the
+    step belongs to the derivative of what that line does; `label` is a name that the user gave to the step, `scope` the
+    names of the scopes it lies in. `sequence_nr` is what a profile calls a node of a recorded graph; `seconds` is None
+    as long as nothing was measured.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Step:
     types: Sequence[ArrayType | None]
     note: str = ""
     source: str = ""
+    derivative: bool = False
+    label: str = ""
     scope: str = ""
     saved: Sequence[SavedValue] = ()
     sequence_nr: int = -1

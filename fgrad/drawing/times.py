@@ -15,9 +15,10 @@ _FRAME = re.compile(r"(.*)\((\d+)\): ")
 
 def with_times(steps: Sequence[Step], events: EventList) -> list[Step]:
     """Return steps with the times of the events that belong to them; ValueError if there is none."""
+    apart = any(step.derivative for step in steps)
     seconds: Counter[Hashable] = Counter()
     for event in events:
-        for key in _keys_of_event(event):
+        for key in _keys_of_event(event, apart):
             seconds[key] += event.total_ns / 1e9  # type: ignore[assignment]
     keys = [_key(step) for step in steps]
     sharing = Counter(keys)
@@ -33,16 +34,31 @@ def with_times(steps: Sequence[Step], events: EventList) -> list[Step]:
 
 
 def _key(step: Step) -> Hashable:
-    return ("node", step.sequence_nr) if step.sequence_nr >= 0 else (step.name, step.source)
+    if step.sequence_nr >= 0:
+        return "node", step.sequence_nr
+    return step.name, step.source, step.derivative
 
 
-def _keys_of_event(event: FunctionEvent) -> list[Hashable]:
-    """Return what an event may be known by: the node that it made or goes back through, the primitive and its line."""
+def _keys_of_event(event: FunctionEvent, apart: bool) -> list[Hashable]:
+    """Return what an event may be known by: the node that it made or goes back through; the primitive and its line.
+
+    A step of backward belongs to the primitive that it goes back through, unless derivatives are drawn `apart`: then
+    what happens inside it belongs to that line's derivative.
+    """
     keys: list[Hashable] = []
     if event.sequence_nr >= 0:
         keys.append(("node", event.sequence_nr))
-    maker = event.forward or event
+    pull = _pull_around(event)
+    maker = (pull.forward if pull else None) or event
     frame = _FRAME.match(maker.stack[0]) if maker.stack else None
-    if maker.prim is not None and frame:
-        keys.append((maker.prim.name, f"{frame[1]}:{frame[2]}"))
+    named = maker if pull is event and not apart else event
+    if frame and named.prim is not None and (pull is None or pull is event or apart):
+        keys.append((named.prim.name, f"{frame[1]}:{frame[2]}", pull is not None and apart))
     return keys
+
+
+def _pull_around(event: FunctionEvent | None) -> FunctionEvent | None:
+    """Return the step of backward that an event is or lies in."""
+    while event is not None and event.category != "backward":
+        event = event.parent
+    return event

@@ -215,3 +215,19 @@ def test_kernels_on_a_device_have_a_lane():
 def test_pictures_of_many_events_stay_small():
     events = events_of(*[("f", "op", 10 * k, 10 * k + 9) for k in range(30_000)], span=300_000)
     assert len(flames.overview_svg(events)) < 400_000
+
+
+def test_times_of_forward_and_derivative_are_told_apart_where_both_are_drawn():
+    def f(x):
+        return np.tanh(x).sum()
+
+    gradient = fgrad.grad(f)
+    with fgrad.profile(with_stack=True) as prof:
+        gradient(np.ones(3))
+    picture = fgrad.draw(gradient, np.ones(3)).timed(prof)
+    (tanh,) = [g for g in picture.groups if g.title == "tanh"]
+    (event,) = [e for e in prof.function_events if e.name == "tanh"]
+    assert tanh.seconds == pytest.approx(event.total_ns / 1e9)
+    (squared, scaled) = [g for g in picture.groups if g.title == "mul"]
+    products = [e.total_ns / 1e9 for e in prof.function_events if e.name == "mul"]
+    assert squared.seconds + scaled.seconds == pytest.approx(sum(products))

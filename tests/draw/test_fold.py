@@ -134,3 +134,39 @@ def test_a_transformer_folds_into_its_functions():
     assert titles[:4] == ["norm", "attention", "add", "norm"]
     assert titles.count("norm") == 10
     assert titles.count("attention") == 5
+
+
+def test_named_scopes_are_the_boxes():
+    def layer(x):
+        with fgrad.named_scope("attention"):
+            x = x + np.sin(x)
+        with fgrad.named_scope("mlp"):
+            return x + np.tanh(x * 2)
+
+    def model(x):
+        for k in range(3):
+            with fgrad.named_scope(f"layer{k}"):
+                x = layer(x)
+        return x.sum()
+
+    def titles(limit):
+        return [g.title for g in fgrad.draw(model, np.ones(3), max_nodes=limit).groups if g.role == "operation"]
+
+    assert titles(10)[:3] == ["layer0/attention", "layer0/mlp", "layer1/attention"]
+    assert titles(4) == ["layer0", "layer1", "layer2", "reduce_sum"]
+    assert len(titles(100)) == 16
+
+
+def test_derivatives_are_boxes_of_the_functions_that_ran_forward():
+    def outer(x):
+        y = np.sin(x) * 2
+        return y * y + x
+
+    def loss(x):
+        y = outer(outer(x))
+        return (y * y).sum()
+
+    picture = fgrad.draw(fgrad.grad(loss), np.ones(3), max_nodes=8)
+    titles = [g.title.rpartition(".")[2] for g in picture.groups if g.role == "operation"]
+    assert titles == ["outer", "loss", "loss, derivative", "outer, derivative"]
+    assert sum(len(g.steps) for g in picture.groups if g.role == "operation") > 20

@@ -120,7 +120,10 @@ def test_structured_primitives_carry_the_users_names():
 
 @pytest.mark.parametrize("name", NASTY)
 def test_any_name_is_legal_dot_and_svg(name):
-    steps = [Step(name, "input", (), [None]), Step(name, "operation", [0], [None], name, f"{name}:3", name)]
+    steps = [
+        Step(name, "input", (), [None]),
+        Step(name, "operation", [0], [None], name, f"{name}:3", False, name, name),
+    ]
     picture = Picture(name, [*steps, Step(name, "output", [1], [None])], remark=name)
     nodes, edges = parse_dot(picture.dot)
     assert edges == [("n0", "n1"), ("n1", "n2")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fgrad.drawing.html import folded, table
 from fgrad.drawing.picture import draw
 from fgrad.drawing.programs import parameters_text
@@ -42,25 +44,25 @@ EVENT_COLUMNS = ("name", "category", "code from", "calls", "self ms", "self %", 
 
 
 def events_table(events: EventList) -> str:
-    """Return the events (or averages) of a profile as a table, those with most time in themselves first."""
+    """Return the events (or averages) of a profile as a table, those with most time in themselves first.
+
+    Shapes and lines have columns if they were recorded and, in averages, grouped by.
+    """
     ordered = sorted(events, key=lambda e: -e.self_ns)
     whole = sum(e.self_ns for e in ordered) or 1
-    rows: list[list[object]] = [
-        [
-            e.name,
-            e.category,
-            e.source,
-            e.count,
-            e.self_ns / 1e6,
-            100 * e.self_ns / whole,
-            e.total_ns / 1e6,
-            e.bytes,
-            e.flops,
-        ]
+    shapes, lines = any(e.input_shapes for e in ordered), any(e.stack for e in ordered)
+    columns = [*EVENT_COLUMNS, *["shapes"] * shapes, *["line"] * lines]
+    rows = [
+        [*_event_row(e, whole), *[str(e.input_shapes)] * shapes, *[near(e.stack[0]) if e.stack else ""] * lines]
         for e in ordered[:LONGEST]
     ]
     if len(ordered) > LONGEST:
         rows.append([f"… {plural(len(ordered) - LONGEST, 'more row')}"])
     unseen = f"{seconds_text(events.unattributed_ns / 1e9)} of {seconds_text(events.wall_ns / 1e9)}"
     meanings = "self: without what happened inside; total: from start to end; bytes: read and written"
-    return table(EVENT_COLUMNS, rows, f"{meanings}; {unseen} observed were in no event")
+    return table(columns, rows, f"{meanings}; {unseen} observed were in no event")
+
+
+def _event_row(e: Any, whole: int) -> list[object]:
+    times = [e.self_ns / 1e6, 100 * e.self_ns / whole, e.total_ns / 1e6]
+    return [e.name, e.category, e.source, e.count, *times, e.bytes, e.flops]

@@ -144,6 +144,18 @@ def test_tables_hold_every_name_whole():
     html = events_table(events_of(("a" * 300 + "<", "op", 0, 1500)))
     assert "a" * 300 + "&lt;" in html
     assert all(column in html for column in EVENT_COLUMNS)
+    assert "<th" in html
+    assert "shapes" not in html
+
+
+def test_tables_show_shapes_and_lines_that_were_recorded():
+    events = events_of(("mul", "op", 0, 1500), ("add", "op", 1600, 1700))
+    events[0].input_shapes = [[2, 3], []]
+    events[0].stack = ["model.py(3): f", "main.py(1): <module>"]
+    html = events_table(events)
+    assert "[[2, 3], []]" in html
+    assert "model.py(3): f" in html
+    assert "main.py" not in html
 
 
 # ------------------------------------------------------------------------------------------------------ from profiles

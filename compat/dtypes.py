@@ -6,6 +6,8 @@ what dtype operands are computed in. Knows nothing of tensors or of the tape.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from fgrad.extend import Tracer
@@ -14,7 +16,8 @@ from fgrad.extend import Tracer
 class dtype:
     """An element type; one object for all its spellings (`torch.double is torch.float64`).
 
-    `np` is the NumPy dtype behind it, or None where NumPy has no such type.
+    `np` is the NumPy dtype behind it; that of bfloat16 comes from ml_dtypes and is None until it is needed. Its kind is
+    "V", which no other dtype here has.
     """
 
     __slots__ = ("name", "np", "is_floating_point", "is_complex", "is_signed", "itemsize")
@@ -75,6 +78,9 @@ def _dtype_named(name):
 def of(numpy_dtype):
     """Return the dtype object for a NumPy dtype; TypeError if torch has none."""
     found = _BY_NUMPY.get(numpy_dtype)
+    if found is None and numpy_dtype.name == "bfloat16":
+        _loaded(DTYPES["bfloat16"])
+        found = _BY_NUMPY.get(numpy_dtype)
     if found is None:
         raise TypeError(
             f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: float64, float32, float16, "
@@ -83,12 +89,23 @@ def of(numpy_dtype):
     return found
 
 
+def _loaded(d):
+    """Return the NumPy dtype of bfloat16; TypeError if ml_dtypes is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(
+            f"{d!r} needs the package ml_dtypes, which gives NumPy the dtype: pip install ml_dtypes"
+        ) from None
+    d.np = np.dtype(ml_dtypes.bfloat16)
+    _BY_NUMPY[d.np] = d
+    return d.np
+
+
 def to_numpy(d):
     """Return the NumPy dtype for a dtype object (or a Python type); TypeError if there is none."""
     if isinstance(d, dtype):
-        if d.np is None:
-            raise TypeError(f"{d!r} needs a NumPy dtype that NumPy does not have; use torch.float16 or torch.float32")
-        return d.np
+        return d.np or _loaded(d)
     if d is float:
         return DTYPES["float64"].np
     if d in (int, bool, complex):
@@ -159,25 +176,28 @@ class Size(tuple):
 
 
 class device:
-    """Where a tensor lives; here always the CPU. RuntimeError for devices that this build has not."""
+    """Where a tensor lives; here always the CPU. Other devices can be named, and are refused where they are used.
+
+    RuntimeError for a name that is none.
+    """
 
     __slots__ = ("type", "index")
 
     def __init__(self, type="cpu", index=None):
         if isinstance(type, device):
             type, index = type.type, type.index
+        if isinstance(type, int):
+            raise RuntimeError("Cannot access accelerator device when none is available.")
         name, _, number = str(type).partition(":")
         if name not in ("cpu", "cuda", "mps", "meta", "xpu"):
             raise RuntimeError(
                 f"Expected one of cpu, cuda, xpu, mps, meta device type at start of device string: {type}"
             )
-        if name != "cpu":
-            raise RuntimeError(f"device '{type}': tensors live on the CPU here; torch.cuda.is_available() is False")
         self.type = name
         self.index = int(number) if number else index
 
     def __eq__(self, other):
-        return isinstance(other, device) and self.type == other.type
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
 
     def __hash__(self):
         return hash(self.type)
@@ -197,16 +217,25 @@ class device:
 CPU = device()
 
 
+def check_device(d):
+    """Raise torch's error of a build without that device unless `d` (None, a name or a device) is the CPU."""
+    found = device(d) if d is not None else CPU
+    if found.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if found.type != "cpu":
+        raise RuntimeError(f"device '{found}': tensors live on the CPU here")
+
+
 class finfo:
     """The limits of a floating dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
 
     def __init__(self, type=None):
         d = to_numpy(type) if type is not None else default.real
-        if d.kind not in "fc":
+        if d.kind not in "fcV":
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{of(d)!r}'"
             )
-        found = np.finfo(d)
+        found = np.finfo(d) if d.kind != "V" else sys.modules["ml_dtypes"].finfo(d)
         for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
             setattr(self, name, float(getattr(found, name)))
         self.bits = found.bits
@@ -226,7 +255,7 @@ class iinfo:
 
 # ------------------------------------------------------------------------------------------------------ promotion
 
-_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 _PYTHON = {bool: (0, BOOL), int: (1, INT64), float: (2, None), complex: (3, None)}
 
 
@@ -253,7 +282,7 @@ def result_dtype(values):
     out = None
     for d in found:
         if d is not None and (out is None or category(d) > category(out)):
-            out = np.result_type(out, np.complex64) if out is not None and (out.kind, d.kind) == ("f", "c") else d
+            out = np.result_type(out, np.complex64) if out is not None and d.kind == "c" and out.kind in "fV" else d
     return out
 
 
@@ -262,8 +291,10 @@ def combine(a, b):
     if a is b:
         return a
     low, high = sorted((a, b), key=category)
-    if category(low) < category(high) and not (high.kind == "c" and low.kind == "f"):
+    if category(low) < category(high) and not (high.kind == "c" and low.kind in "fV"):
         return high
+    if low.itemsize == high.itemsize == 2:  # float16 and bfloat16
+        return FLOAT32
     if high.kind == "c" and low.itemsize == 2:
         return high
     return np.result_type(a, b)
@@ -271,7 +302,7 @@ def combine(a, b):
 
 def to_inexact(d):
     """Return `d`, or the default dtype in place of an integer or bool one: what sin or division compute in."""
-    return d if d.kind in "fc" else default.real
+    return d if d.kind in "fcV" else default.real
 
 
 def cast(x, d):

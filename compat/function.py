@@ -212,7 +212,7 @@ class _Call:
     def _settle(self, ctx, outputs):
         """Give each output tensor its place in the graph."""
         differentiable = [
-            isinstance(o, Tensor) and o._data.dtype.kind in "fc" and not any(o is n for n in ctx._non_differentiable)
+            isinstance(o, Tensor) and o._data.dtype.kind in "fcV" and not any(o is n for n in ctx._non_differentiable)
             for o in outputs
         ]
         ctx._width = len(outputs)

@@ -131,7 +131,7 @@ class TracedCall:
         """Return a ctx for a level with these values, its saved values ready to be asked for."""
         args = self.tensors(values)
         ctx = self.context(args, self.outputs(flat), flat)
-        ctx.needs_input_grad = [isinstance(a, Tensor) and a._data.dtype.kind in "fc" for a in args]
+        ctx.needs_input_grad = [isinstance(a, Tensor) and a._data.dtype.kind in "fcV" for a in args]
         ctx._keep(args, ())
         return ctx
 
@@ -236,7 +236,7 @@ def _origin(t, args, outs, more):
 
 def _cotangent(ct):
     """Return a cotangent as a tensor; what stands for that of integers is None."""
-    return None if ct is None or ct.dtype.kind not in "fc" else wrap(ct)
+    return None if ct is None or ct.dtype.kind not in "fcV" else wrap(ct)
 
 
 # ----------------------------------------------------------------------------------------- the primitive and its rules

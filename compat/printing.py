@@ -154,6 +154,8 @@ def text(t, prefix="tensor("):
     data = t._data
     if isinstance(data, Tracer):
         return f"{prefix}{data!r})"
+    if data.dtype.kind == "V":
+        data = data.astype(np.float32)
     indent = len(prefix)
     if data.size == 0:
         body = "[]"

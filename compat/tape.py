@@ -271,7 +271,7 @@ def save(node: Node, args: Sequence[Any], results: Sequence[Tensor]) -> None:
 
 def differentiable(array: Any) -> bool:
     """Return whether an array is of a real or complex floating type."""
-    return array.dtype.kind in "fc"
+    return array.dtype.kind in "fcV"
 
 
 class Conjugated:

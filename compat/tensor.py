@@ -159,7 +159,7 @@ class Tensor:
 
     def is_floating_point(self):
         """Return whether the dtype is a real floating one."""
-        return self._data.dtype.kind == "f"
+        return self._data.dtype.kind in "fV"
 
     def is_complex(self):
         """Return whether the dtype is complex."""
@@ -167,7 +167,7 @@ class Tensor:
 
     def is_signed(self):
         """Return whether the dtype has negative numbers."""
-        return self._data.dtype.kind in "fci"
+        return self._data.dtype.kind in "fciV"
 
     def is_contiguous(self, memory_format=None):
         """Return whether the elements lie in memory in row-major order without gaps."""
@@ -277,6 +277,7 @@ TYPE_NAMES = {
     "float32": "FloatTensor",
     "float64": "DoubleTensor",
     "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
     "int64": "LongTensor",
     "int32": "IntTensor",
     "int16": "ShortTensor",

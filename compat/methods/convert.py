@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .. import dtypes
 from ..dtypes import device as Device
 from ..tensor import Tensor, type_name
@@ -26,8 +24,7 @@ def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, mem
             device = arg
         elif isinstance(arg, bool):
             copy = arg
-    if device is not None:
-        Device(device)
+    dtypes.check_device(device)
     out = self if dtype is None else cast_to(self, dtypes.to_numpy(dtype))
     return FUNCTIONS["clone"](self) if copy and out is self else out
 
@@ -36,7 +33,7 @@ def converter(numpy_name):
     """Return the method that converts to one dtype, such as `float()`."""
 
     def method(self, memory_format=None):
-        return cast_to(self, np.dtype(numpy_name))
+        return cast_to(self, dtypes.to_numpy(dtypes.DTYPES[numpy_name]))
 
     return method
 
@@ -60,13 +57,20 @@ def same(self, *args, **kwargs):
 define("to", to, function=False)
 define("type", type_, function=False)
 define("type_as", lambda self, other: cast_to(self, other._data.dtype), function=False)
-for name, numpy_name in {**dtypes.ALIASES, "bool": "bool", "byte": "uint8", "char": "int8"}.items():
+for name, numpy_name in {
+    **dtypes.ALIASES,
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "bfloat16": "bfloat16",
+}.items():
     define(name, converter(numpy_name), function=False)
 define("cpu", lambda self, memory_format=None: self, function=False)
 
 
-def cuda(self, device=None, non_blocking=False):
-    raise RuntimeError("no CUDA device is available: tensors live on the CPU here")
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """Raise torch's error of a build without CUDA: tensors live on the CPU here."""
+    dtypes.check_device("cuda")
 
 
 define("cuda", cuda, function=False)

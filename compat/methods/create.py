@@ -7,7 +7,6 @@ import numpy as np
 from fgrad.extend import Tracer
 
 from .. import dtypes
-from ..dtypes import device as Device
 from ..modes import mode
 from ..tensor import INFERENCE, LEAF, TYPE_NAMES, Tensor, fresh, wrap
 from .table import FUNCTIONS, define
@@ -17,7 +16,7 @@ def made(data, requires_grad=False):
     """Return a tensor of an array; RuntimeError if a gradient is wanted of integers."""
     if not requires_grad:
         return fresh(data)
-    if data.dtype.kind not in "fc":
+    if data.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return wrap(data, LEAF)
 
@@ -68,8 +67,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         tensor([[1., 2.],
                 [3., 4.]])
     """
-    if device is not None:
-        Device(device)
+    dtypes.check_device(device)
     if isinstance(data, Tensor):
         data = data._data
     if isinstance(data, Tracer):
@@ -132,8 +130,7 @@ def filled(name, fill):
         generator=None,
         **size_word,
     ):
-        if device is not None:
-            Device(device)
+        dtypes.check_device(device)
         shape = shape_of((size_word["size"],) if "size" in size_word else size)
         data = fill(shape, numpy_dtype(dtype), **({"generator": generator} if generator is not None else {}))
         if out is not None:
@@ -142,6 +139,7 @@ def filled(name, fill):
         return made(data, requires_grad)
 
     def like(input, *, dtype=None, device=None, requires_grad=False, layout=None, memory_format=None):
+        dtypes.check_device(device)
         return made(fill(input._data.shape, numpy_dtype(dtype, input._data.dtype)), requires_grad)
 
     def new(self, *size, dtype=None, device=None, requires_grad=False):
@@ -158,6 +156,7 @@ filled("empty", np.zeros)
 
 
 def full(size, fill_value, *, dtype=None, device=None, requires_grad=False, out=None):
+    dtypes.check_device(device)
     if dtype is None:
         data = tensor(fill_value)._data
         kind = data.dtype
@@ -168,6 +167,7 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad=False, out=
 
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
+    dtypes.check_device(device)
     return made(np.full(input._data.shape, fill_value, numpy_dtype(dtype, input._data.dtype)), requires_grad)
 
 
@@ -191,6 +191,7 @@ def new(self, *args):
 
 
 def arange(*bounds, dtype=None, device=None, requires_grad=False, out=None, start=None, end=None, step=None):
+    dtypes.check_device(device)
     values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
     if end is not None:
         values = [start or 0, end]
@@ -202,14 +203,17 @@ def arange(*bounds, dtype=None, device=None, requires_grad=False, out=None, star
 
 
 def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False, out=None):
+    dtypes.check_device(device)
     return made(np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype)), requires_grad)
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=False):
+    dtypes.check_device(device)
     return made(np.logspace(float(start), float(end), steps, base=base).astype(numpy_dtype(dtype)), requires_grad)
 
 
 def eye(n, m=None, *, dtype=None, device=None, requires_grad=False, out=None):
+    dtypes.check_device(device)
     return made(np.eye(n, m, dtype=numpy_dtype(dtype)), requires_grad)
 
 
@@ -273,10 +277,10 @@ def _typed(name, numpy_name):
 
     def construct(cls, *args):
         if not args:
-            return fresh(np.zeros((0,), kind.np))
+            return fresh(np.zeros((0,), dtypes.to_numpy(kind)))
         if len(args) == 1 and not isinstance(args[0], (int, dtypes.Size)):
             return tensor(args[0], dtype=kind)
-        return fresh(np.zeros(shape_of(args), kind.np))
+        return fresh(np.zeros(shape_of(args), dtypes.to_numpy(kind)))
 
     return _TypedMeta(name, (), {"__new__": construct, "dtype": kind, "__module__": "torch"})
 

@@ -28,7 +28,7 @@ def _set_requires_grad(self, flag):
             )
         self._node = None
         return
-    if self._data.dtype.kind not in "fc":
+    if self._data.dtype.kind not in "fcV":
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if self._counter is INFERENCE and not mode.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -45,7 +45,7 @@ def _refused(name):
 
 def requires_grad_(self, requires_grad=True):
     """Set whether gradients are wanted, and return the tensor; RuntimeError on integers, or if history forbids it."""
-    if requires_grad and self._data.dtype.kind not in "fc":
+    if requires_grad and self._data.dtype.kind not in "fcV":
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     _set_requires_grad(self, requires_grad)
     return self
@@ -135,7 +135,7 @@ def _get_data(self):
 def _set_data(self, value):
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if (value._data.dtype.kind in "fc") != (self._data.dtype.kind in "fc") and self._node is not None:
+    if (value._data.dtype.kind in "fcV") != (self._data.dtype.kind in "fcV") and self._node is not None:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     counter = self.counter
     self._data = value._data

@@ -338,7 +338,7 @@ def _reduced(scattered, input, ones, u, reduce, include_self):
     if reduce != "mean":
         return out
     count = np.where(hits > 0, hits + include_self, 1)
-    return out / count.astype(out.dtype) if out.dtype.kind in "fc" else out // count
+    return out / count.astype(out.dtype) if out.dtype.kind in "fcV" else out // count
 
 
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):

@@ -14,6 +14,7 @@ from ..tape import apply
 from ..tensor import Tensor
 from .reduce import result_type, vector_norm
 from .table import FUNCTIONS, composed, define
+from .table import to as cast_to
 
 # ------------------------------------------------------------------------------------------------- products
 
@@ -39,13 +40,19 @@ def _cpp(d):
     return {"float32": "float", "float64": "double", "int64": "long long", "int32": "int"}.get(d.name, d.name)
 
 
+def contracted(x, y, dims):
+    """Return the product of two factors over some of their dimensions, in their dtype."""
+    out = apply(_DOT, (x, y), dims, state.interpreter)
+    return out if out._data.dtype == x._data.dtype else cast_to(out, x._data.dtype)
+
+
 def mm(input, mat2):
     if input._data.ndim != 2 or mat2._data.ndim != 2:
         raise RuntimeError("self must be a matrix" if input._data.ndim != 2 else "mat2 must be a matrix")
     same_dtype(input, mat2)
     if input._data.shape[1] != mat2._data.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_dims(input)} and {_dims(mat2)})")
-    return apply(_DOT, (input, mat2), _MATRICES, state.interpreter)
+    return contracted(input, mat2, _MATRICES)
 
 
 def mv(input, vec):
@@ -57,7 +64,7 @@ def mv(input, vec):
         raise RuntimeError(
             f"size mismatch, got input ({input._data.shape[0]}), mat ({_dims(input)}), vec ({_dims(vec)})"
         )
-    return apply(_DOT, (input, vec), _MATRIX_VECTOR, state.interpreter)
+    return contracted(input, vec, _MATRIX_VECTOR)
 
 
 def dot(input, tensor):
@@ -69,7 +76,7 @@ def dot(input, tensor):
             f"to have the same number of elements, but got {input._data.size} and {tensor._data.size} elements "
             "respectively"
         )
-    return apply(_DOT, (input, tensor), _VECTORS, state.interpreter)
+    return contracted(input, tensor, _VECTORS)
 
 
 def bmm(input, mat2):
@@ -81,7 +88,7 @@ def bmm(input, mat2):
             f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: [{b[0]}, "
             f"{b[1]}]."
         )
-    return apply(_DOT, (input, mat2), _BATCHES, state.interpreter)
+    return contracted(input, mat2, _BATCHES)
 
 
 _general = composed(lambda input, other: np.matmul(input, other), "MatmulBackward0")

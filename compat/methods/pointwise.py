@@ -41,7 +41,7 @@ def _unrounded(prim):
         if decimals:
             scale = np.asarray(10.0**decimals, input.dtype)
             return fun(input * scale) / scale
-        kept = 0 * input if input.dtype.kind in "fc" else np.zeros((), input.dtype)
+        kept = 0 * input if input.dtype.kind in "fcV" else np.zeros((), input.dtype)
         return input + kept if whole and input.dtype.kind in "biu" else _with_zero_slope(prim(input), input)
 
     return fun
@@ -49,7 +49,7 @@ def _unrounded(prim):
 
 def _with_zero_slope(out, x):
     """Return `out` as depending on `x` with derivative 0, as torch records sign, floor and the like."""
-    return P["select"](np.asarray(True), out, np.zeros((), out.dtype) * x) if x.dtype.kind in "fc" else out
+    return P["select"](np.asarray(True), out, np.zeros((), out.dtype) * x) if x.dtype.kind in "fcV" else out
 
 
 for name, prim in _ROUNDING.items():

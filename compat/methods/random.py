@@ -193,6 +193,7 @@ filled("rand", _uniform)
 
 
 def randint(*bounds, size=None, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+    dtypes.check_device(device)
     bounds = list(bounds)
     if size is None:
         size = bounds.pop()
@@ -209,10 +210,12 @@ def randint_like(input, low, high=None, *, dtype=None, device=None, requires_gra
 
 
 def randperm(n, *, generator=None, dtype=None, device=None, requires_grad=False):
+    dtypes.check_device(device)
     return made(source(generator).permutation(n).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+    dtypes.check_device(device)
     if size is None:
         a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
         shape = np.broadcast_shapes(a._data.shape, b._data.shape)

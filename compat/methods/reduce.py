@@ -49,7 +49,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None):
 
 
 def mean(input, dim=None, keepdim=False, *, dtype=None):
-    if dtype is None and input.dtype.kind not in "fc":
+    if dtype is None and input.dtype.kind not in "fcV":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
             f"{torch_scalar(input.dtype)}"
@@ -326,7 +326,7 @@ def _extreme(name, whole, pairwise, find):
 
 def _first_extreme(find):
     def first(x, axis):
-        if x.dtype.kind == "f" and x.size and np.isnan(x).any():
+        if x.dtype.kind in "fV" and x.size and np.isnan(x).any():
             return np.where(np.isnan(x).any(axis), np.argmax(np.isnan(x), axis), find(x, axis))
         return find(x, axis)
 
@@ -407,7 +407,7 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 
 
 def _middle(x, axis):
-    if x.dtype.kind == "f" and np.isnan(x).any():
+    if x.dtype.kind in "fV" and np.isnan(x).any():
         lowest = np.take(_ordered(x, axis, False), (x.shape[axis] - 1) // 2, axis)
         return np.where(np.isnan(x).any(axis), np.argmax(np.isnan(x), axis), lowest)
     return np.take(_ordered(x, axis, False), (x.shape[axis] - 1) // 2, axis)
@@ -421,7 +421,7 @@ def _nan_middle(x, axis):
 
 def _shared_by_ties(x, value):
     """Return `value`, an entry of `x`, with its gradient shared evenly by all entries that equal it."""
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in "fcV":
         return value
     plain, value = P["stop_gradient"](x), P["stop_gradient"](value)
     ties = (plain == value) | (plain != plain) & (value != value)

@@ -72,7 +72,7 @@ def to(a, target):
         return cast(a, target)
     if a._data.dtype == target:
         return a
-    prim = TABLE["cast"] if target.kind in "fc" else TABLE["to_integer"]
+    prim = TABLE["cast"] if target.kind in "fcV" else TABLE["to_integer"]
     return apply(prim, (a,), {"dtype": target}, state.interpreter)
 
 
@@ -223,9 +223,10 @@ def unary(prim, kind="float"):
 
     def any_kind(x):
         with np.errstate(all="ignore"):
-            if kind == "float" and x._data.dtype.kind not in "fc":
+            given = x._data.dtype.kind
+            if kind == "float" and given not in "fcV":
                 x = to(x, dtypes.default.real)
-            return apply(prim, (x,), {}, state.interpreter)
+            return in_float32(fun, (x,)) if given == "V" else apply(prim, (x,), {}, state.interpreter)
 
     fun.primitive = prim
     return fun
@@ -263,8 +264,11 @@ def composed(fun, node=None, promote=None):
 def run(fun, args, kwargs, node):
     """Run a function of fgrad's values on tensors: recorded, as `node` (see `composed`), if one requires grad."""
     tensors, flat = operands(args, kwargs)
+    for t in tensors:
+        if t._data.dtype.kind == "V":
+            return in_float32(lambda *args, **kwargs: run(fun, args, kwargs, node), args, kwargs)
     if mode.enabled:
-        places = [place_of(t) for t in tensors if t._data.dtype.kind in "fc"]
+        places = [place_of(t) for t in tensors if t._data.dtype.kind in "fcV"]
         for place in places:
             if place is not None:
                 return _run_recorded(fun, args, kwargs, flat, node, places)
@@ -272,6 +276,25 @@ def run(fun, args, kwargs, node):
     out = fun(*args, **kwargs)
     owners = [t._data for t in tensors]
     return mapped_out(lambda x: fresh(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
+
+
+def in_float32(fun, args, kwargs=None):
+    """Return what a function of tensors gives for bfloat16: computed in float32 and rounded once, as torch does."""
+    narrow = dtypes.to_numpy(dtypes.DTYPES["bfloat16"])
+    wide = lambda x: to(x, FLOAT32) if isinstance(x, Tensor) and x._data.dtype == narrow else x  # noqa: E731
+    others = [t._data.dtype for t in found_in((args, kwargs or {})) if t._data.dtype.kind in "fc"]
+    out = fun(*mapped(wide, args), **mapped(wide, kwargs or {}))
+    return out if others else mapped_out(lambda t: _narrowed(t, narrow), out)
+
+
+def _narrowed(t, narrow):
+    """Return a result of float32 rounded; its node has the name of the operation."""
+    if t._data.dtype != FLOAT32:
+        return t
+    made = to(t, narrow)
+    if made._node is not None and made._node is not LEAF:
+        made._node.__class__ = t._node.node_and_index()[0].__class__
+    return made
 
 
 def _run_recorded(fun, args, kwargs, flat, node, places):

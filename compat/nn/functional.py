@@ -274,7 +274,7 @@ def _cross_entropy(
         return _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.ndim == 1 else 1
     logp = _log_softmax_of(input, dim)
-    if target.dtype.kind == "f":
+    if target.dtype.kind in "fV":
         return _soft_cross_entropy(logp, target, weight, reduction, label_smoothing, dim)
     hard = _class_loss(logp, target, weight, ignore_index, reduction)
     if not label_smoothing:

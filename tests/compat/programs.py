@@ -5,7 +5,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 """
 
 from tests.compat.programs_func import BATCHED, FUNCTION_TRANSFORMS, TRANSFORMS
-from tests.compat.programs_state import INFERENCE, SAVED_VIEWS, STORAGE
+from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, SAVED_VIEWS, STORAGE
 
 ENGINE = {
     "accumulation adds into the same object": """
@@ -1740,6 +1740,8 @@ CONVERSIONS = {
 
 AREAS = {
     "inference": INFERENCE,
+    "bfloat16": BFLOAT16,
+    "devices": DEVICES,
     "storage": STORAGE,
     "batched": BATCHED,
     "transforms": TRANSFORMS,

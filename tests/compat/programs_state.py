@@ -146,3 +146,53 @@ STORAGE = {
         x.data = torch.zeros(3); show([x, x.requires_grad, x.is_leaf])
     """,
 }
+
+BFLOAT16 = {
+    "values": """
+        B = torch.bfloat16; F = torch.nn.functional
+        def plain(r): return [plain(t) for t in r] if isinstance(r, (tuple, list)) else [str(r.dtype), r.detach().float() if r.dtype is B else r.detach()]
+        x = torch.tensor([1., 2., 3.5], dtype=B, requires_grad=True); y = torch.tensor([[1., 2.], [3., 4.]]).bfloat16(); f = torch.ones(3); i = torch.tensor([1, 2, 3])
+        for r in (x, x * 2, x * 2.5, x + f, x * i, x * torch.tensor(2.5), x * torch.ones(3).half(), x.exp(), x.sum(), x.mean(), y @ y, y.mm(y), x.max(), x.max(0),
+                  x / 3, x ** 2, x.sqrt(), torch.cat([x, x]), x.view(3, 1), x[1:], x > 1, x.softmax(0), x.float(), x.double(), x.int(), i.bfloat16(), f.to(B),
+                  x.clone().mul_(2), x.norm(), x.var(), x.relu(), x.sigmoid(), torch.where(x > 2, x, 0.), -x, x.clamp(1.5), x.prod(), x.cumsum(0), x.sort(),
+                  F.layer_norm(x, (3,)), F.linear(x, torch.ones(2, 3, dtype=B)), F.mse_loss(x, x * 2), F.gelu(x), x.erf(), x.round(), x.dot(x), x.logsumexp(0)):
+            show(plain(r))
+        show([str(t.grad_fn).split()[0] for t in (x * 2, x.exp(), x.sum(), x.sigmoid(), torch.cat([x, x]))])
+    """,
+    "creation and printing": """
+        B = torch.bfloat16
+        x = torch.tensor([1., 2., 3.5], dtype=B, requires_grad=True)
+        show([str(t.dtype) for t in (torch.zeros(2, dtype=B), torch.ones_like(x), torch.full((2,), 3.3, dtype=B), torch.arange(3, dtype=B), torch.eye(2, dtype=B), torch.randn(3, dtype=B), x.new_zeros(2), torch.BFloat16Tensor([1.]))])
+        show([str(x), str(x.detach()), x.tolist(), x[0].item(), x.type(), x.element_size(), x.is_floating_point(), B.is_floating_point])
+        show([torch.finfo(B).eps, torch.finfo(B).max, str(torch.promote_types(B, torch.half)), str(torch.promote_types(B, torch.int64)), str(torch.promote_types(B, torch.complex64)), str(torch.result_type(x, 1.5))])
+        show(isinstance(x, torch.BFloat16Tensor))
+    """,
+    "gradients": """
+        import pickle, copy
+        B = torch.bfloat16
+        x = torch.tensor([1., 2., 3.5], dtype=B, requires_grad=True)
+        z = (x * x).sum() + (x.exp() * torch.ones(3)).sum() + (x.view(1, 3) @ torch.ones(3, 2, dtype=B)).sum() + x.float().log().sum()
+        z.backward()
+        show([str(x.grad.dtype), x.grad.float()])
+        (g,) = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)
+        show([g.detach().float(), torch.autograd.grad(g.sum(), x)[0].float()])
+        show([pickle.loads(pickle.dumps(x)).float().detach(), copy.deepcopy(x).float().detach()])
+    """,
+}
+
+DEVICES = {
+    "no CUDA": """
+        show([torch.cuda.is_available(), torch.cuda.device_count()])
+        def message(f):
+            try: f()
+            except (RuntimeError, AssertionError) as e: return type(e).__name__
+        x = torch.ones(2)
+        show([message(f) for f in (lambda: x.cuda(), lambda: x.to("cuda"), lambda: torch.zeros(2, device="cuda"), lambda: torch.ones(1).to(torch.device("cuda:0")))])
+        d = torch.device("cuda:1"); show([str(d), d.type, d.index, repr(d), str(torch.device("cpu")), torch.device("cuda", 1) == d])
+        show([x.to("cpu") is x, x.cpu() is x, x.is_cuda, str(x.device), x.to(torch.device("cpu"), torch.float64).dtype == torch.float64])
+    """,
+    "a device that is none": """
+        raises RuntimeError: device type at start of device string: nowhere
+        torch.device("nowhere")
+    """,
+}

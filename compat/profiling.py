@@ -19,7 +19,7 @@ from fgrad.extend import TABLE, profiler, state
 from .engine import Pass
 from .function import Function
 from .methods import FUNCTIONS, index
-from .tape import FREED, Output, node_name
+from .tape import FREED, Output, clock, node_name
 from .tensor import LEAF, Tensor
 
 here, now, next_serial, span, stack = profiler.here, profiler.now, profiler.next_serial, profiler.span, profiler.stack
@@ -112,8 +112,11 @@ def observed(fun, name):
         serial = next_serial()
         place.depth = depth = place.depth + 1
         out = None
+        first = 0
         if hidden:
             state.interpreter = None
+        else:
+            first = clock()
         if place.marks is not None:
             place.marks.begin(name, serial, None, list(map(_kind, args)))
         start = now()
@@ -124,7 +127,7 @@ def observed(fun, name):
             if hidden:
                 state.interpreter = observer
             place.depth = depth - 1
-            link = _link(out, before)
+            link = _link(out, before, first)
             if place.marks is not None:
                 place.marks.end(serial, link)
             facts = _facts(args, kwargs, out, prim) if place.shapes else None
@@ -151,14 +154,15 @@ def _observed_index_view(original):
     return index_view
 
 
-def _link(out, before):
-    """Return what ties an event to the node that it recorded, None if it recorded none."""
+def _link(out, before, first=0):
+    """Return what ties an event to the node that it recorded, or to several since number `first`; None without one."""
     if out.__class__ is tuple and out:
         out = out[0]
     node = out._node if isinstance(out, Tensor) else None
     if node is None or node is LEAF or node is before or isinstance(node, Tensor):
         return None
-    return "tape", node.node_and_index()[0]._seq
+    number = node.node_and_index()[0]._seq
+    return ("tape", number, first) if first else ("tape", number)
 
 
 def _keep_books(ledgers, serial, args, out, before):

@@ -12,6 +12,9 @@ from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
 from fgrad.profiler.memory import Entry, Ledger
 from fgrad.profiler.record import Observer, now
 
+MOST_THREADS = 64
+"""How many threads may record at once without a node being taken for one that nothing recorded."""
+
 Naming = Callable[[Primitive], str]
 
 
@@ -188,17 +191,31 @@ def _at(events: Sequence[FunctionEvent], time: int) -> FunctionEvent | None:
 
 def _tie(events: Sequence[FunctionEvent], links: dict[int, Any]) -> None:
     """Tie the events of backward passes to the events that recorded what they go back through."""
-    wanted = {links[e.id] for e in events if e.category == "backward" and e.id in links}
     makers: dict[Any, FunctionEvent] = {}
+    ranges: list[tuple[int, int, FunctionEvent]] = []
     for event in events:
         if event.category == "backward":
-            maker = makers.get(links.get(event.id))
-            if maker is not None:
-                event.forward = maker
-                event.sequence_nr = maker.sequence_nr
-                maker.backward.append(event)
             continue
-        link = links.get(event.id, ("primitive", event.id))
-        if link in wanted and link not in makers:
-            makers[link] = event
-            event.sequence_nr = link[1]
+        space, number, *first = links.get(event.id, ("primitive", event.id))
+        makers.setdefault((space, number), event)
+        if first:
+            ranges.append((first[0], number, event))
+    ranges.sort(key=lambda r: r[1])
+    for event in events:
+        link = links.get(event.id)
+        if event.category != "backward" or link is None:
+            continue
+        maker = makers.get(link) or _recorder_of(ranges, link[1])
+        if maker is not None:
+            event.forward = maker
+            maker.sequence_nr = event.sequence_nr = links.get(maker.id, ("", maker.id))[1]
+            maker.backward.append(event)
+
+
+def _recorder_of(ranges: Sequence[tuple[int, int, FunctionEvent]], number: int) -> FunctionEvent | None:
+    """Return the innermost event that recorded several nodes, this one among them; `ranges` are in order of their ends.
+
+    Ranges of one thread are nested or apart, so that the first that ends later is it, but for those of other threads.
+    """
+    k = bisect.bisect_left(ranges, number, key=lambda r: r[1])
+    return next((event for start, _, event in ranges[k : k + MOST_THREADS] if start <= number), None)

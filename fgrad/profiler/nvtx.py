@@ -80,7 +80,7 @@ class Marks:
         """Close the range; `link` is what will lead back to this event."""
         self.pop()
         if link is not None:
-            self.numbers.setdefault(link, serial)
+            self.numbers.setdefault(link[:2], serial)
 
 
 # ---------------------------------------------------------------------------------------------------- nvprof's files

@@ -10,8 +10,8 @@ name, or the primitive itself. `facts`, None if shapes are not recorded, are one
 than a nested one: the number of inputs; the bytes moved, or whether those of inputs and outputs were; the operations
 done, or what they follow from (a primitive's parameters, or the primitive); then for each input and output a pair, its
 shape and dtype, or its `kind_of` and None. `link` ties events of a backward pass to the event that recorded what they
-go back through: equal links belong together. `stack` is a tuple of (code, line), innermost
-first. No record keeps an array alive.
+go back through: equal links belong together; one of three parts belongs to all nodes between its third and second.
+`stack` is a tuple of (code, line), innermost first. No record keeps an array alive.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from fgrad.kinds import composite
+from fgrad.core import ArrayType
+from fgrad.kinds import composite, constant
 from fgrad.ops.along import take_along
 from fgrad.ops.elementwise import exp, exp_sub, logical_and, rsqrt, select, square, tanh
 from fgrad.ops.reduce import kept, logsumexp, reduce_max, reduce_sum
@@ -161,4 +162,40 @@ cross_entropy = composite(
     gpu="cross_entropy",
     doc="Softmax cross-entropy of each row of logits (rows, columns) and its label (rows,); its kernels' module says "
     "what is decided at the edges. Losses are float64 for float64 logits, float32 otherwise.",
+)
+
+
+# ------------------------------------------------------------------------------------------------- counter-based bits
+
+
+_PHILOX = ((0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85))  # multipliers and what raises the keys (Random123)
+_WORD = np.uint64(0xFFFFFFFF)
+
+
+def _philox(seed, number):
+    """Return the first of the four words that ten rounds of Philox 4x32 make of a counter."""
+    (a, b), raised = [tuple(map(np.uint64, pair)) for pair in _PHILOX]
+    counter, key = number.astype(np.uint64), seed.astype(np.uint64)
+    half = np.uint64(32)
+    c0, c1, c2, c3 = counter & _WORD, counter >> half, np.uint64(0), np.uint64(0)
+    keys = [key & _WORD, key >> half]
+    for _ in range(10):
+        low, high = a * c0, b * c2
+        c0, c1, c2, c3 = (high >> half) ^ c1 ^ keys[0], high & _WORD, (low >> half) ^ c3 ^ keys[1], low & _WORD
+        keys = [(k + more) & _WORD for k, more in zip(keys, raised, strict=True)]
+    return c0
+
+
+def _philox_kept(seed, number, *, rate):
+    word = _philox(np.asarray(seed), np.asarray(number)).astype(np.uint32).view(np.int32)
+    uniform = np.where(word < 0, ~word, word) * np.float32(4.6566127342e-10)
+    return uniform >= np.float32(rate)
+
+
+philox_kept = constant(
+    "philox_kept",
+    _philox_kept,
+    type=lambda seed, number, **params: ArrayType(number.shape, np.dtype(bool)),
+    doc="Which of the numbered elements dropout keeps: those whose bits, of a seed and the number, are at least the "
+    "rate, as Triton's `tl.rand` makes them (Philox 4x32-10, Salmon et al., 2011).",
 )

@@ -322,6 +322,12 @@ def _(draw, rng, smooth):
     return (some(draw, rng, draw(a.shapes), smooth, a.FLOATS),), {}
 
 
+@strategy("philox_kept")
+def _(draw, rng, smooth):
+    numbers = rng.integers(0, 2**40, draw(a.shapes))
+    return (rng.integers(-(2**60), 2**60, ()), numbers), {"rate": draw(st.sampled_from((0.0, 0.3)))}
+
+
 @strategy("cross_entropy")
 def _(draw, rng, smooth):
     rows, columns = draw(st.sampled_from([(1, 1), (3, 4), (0, 2), (2, 7)]))

@@ -5,9 +5,10 @@ import pytest
 
 import fgrad
 from fgrad.check import LAWS, check_grads, check_push
-from fgrad.kernels import _triton_cross_entropy as pair
 from fgrad.kernels import cross_entropy
+from fgrad.kernels.losses import cross_entropy_of_rows
 
+OP = cross_entropy_of_rows.op("logits", "labels")
 DTYPES = ("float16", "float32", "float64")
 SIZES = ((1, 1), (3, 5), (4, 17), (2, 127), (3, 1000), (1, 5000), (0, 4))
 
@@ -79,8 +80,8 @@ def test_strides_do_not_matter(layout):
 def test_laws_hold():
     logits, labels = drawn(4, 5)
     for law in LAWS.values():
-        if law.applies(pair().forward) and law.check is not check_push:  # what is kept for backward has no derivative
-            law.check(pair().forward, logits, labels, ignore_index=-100, label_smoothing=0.2)
+        if law.applies(OP.forward) and law.check is not check_push:  # what is kept for backward has no derivative
+            law.check(OP.forward, logits, labels, ignore_index=-100, label_smoothing=0.2)
 
 
 def test_second_derivatives():
@@ -112,5 +113,5 @@ def test_under_transforms(transform):
     np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-15)
 
 
-def test_one_pair_serves_all_calls():
-    assert pair() is pair()
+def test_one_op_serves_all_calls():
+    assert cross_entropy_of_rows.op("logits", "labels") is OP

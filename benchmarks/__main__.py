@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from tqdm import tqdm
 
-from benchmarks import reference, report, start, targets
+from benchmarks import reference, report, sparse, start, targets
 from benchmarks.first_call import first_calls
 from benchmarks.libraries import LIBRARIES, installed
 from benchmarks.measure import FULL, QUICK, interleaved
@@ -84,6 +84,7 @@ def started_and_scaled(found, libraries):
     found.outcomes.extend([*targets.of_starts(starts), *targets.of_memory(nbytes)])
     effort = FULL._replace(row=3.0, least=3)
     found.curves.extend(measure(scale, libraries, effort) for scale in tqdm(SCALES, desc="scaling", leave=False))
+    found.curves.extend(sparse.curves(effort))
     found.sheets.extend([report.start_sheet(starts), report.memory_sheet(nbytes), report.scaling_sheet(found.curves)])
 
 

@@ -152,12 +152,13 @@ def plot(results, curves, path):
     import matplotlib.pyplot as plt
 
     columns = max(len(curves), 1)
-    layout = [["all"] * columns] + (
+    layout = [["all"] * columns] * bool(results) + (
         [[f"time{k}" for k in range(columns)], [f"memory{k}" for k in range(columns)]]
     ) * bool(curves)
     figure, axes = plt.subplot_mosaic(layout, figsize=(14, 5 * len(layout) - 2 * bool(curves)), layout="constrained")
     colours = dict(zip(LIBRARIES, plt.get_cmap("tab10").colors, strict=False))
-    _draw_ratios(axes["all"], results, colours)
+    if results:
+        _draw_ratios(axes["all"], results, colours)
     for k, curve in enumerate(curves):
         _draw_curves(axes[f"time{k}"], curve, curve.seconds, "seconds", colours)
         _draw_curves(axes[f"memory{k}"], curve, curve.nbytes, "peak bytes", colours)
@@ -182,8 +183,11 @@ def _draw_ratios(axes, results, colours):
 
 
 def _draw_curves(axes, curve, values, label, colours):
+    if not values:
+        axes.set_axis_off()
+        return
     for name, ys in values.items():
         power = exponent(curve.scale.sizes, ys)
-        axes.plot(curve.scale.sizes, ys, "o-", color=colours[name], label=f"{name}, exponent {power:.2f}")
+        axes.plot(curve.scale.sizes, ys, "o-", color=colours.get(name), label=f"{name}, exponent {power:.2f}")
     axes.set(xscale="log", yscale="log", xlabel=curve.scale.axis, ylabel=label, title=curve.scale.title)
     axes.legend(fontsize="small")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SparseDerivative", "sparse_hessian", "sparse_jacobian"]
 
-_AT_ONCE = 2**22
-"""Elements of the seeds of one pass of several colors, where the user does not say how many."""
+_AT_ONCE = 2**17
+"""Elements of the seeds of one pass of several colors, where the user does not say how many: what a cache holds."""
 
 
 def sparse_jacobian(

@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 import pytest
 
-from benchmarks import report, start, targets
+from benchmarks import report, sparse, start, targets
 from benchmarks.first_call import first_calls
 from benchmarks.libraries import LIBRARIES, installed
 from benchmarks.measure import Effort, interleaved, ratio
@@ -129,3 +129,15 @@ def test_reference_arguments_are_the_same_each_time():
             continue
         first, again = w.arguments(), w.arguments()
         np.testing.assert_equal(first, again)
+
+
+def test_sparse_derivatives_and_loops_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(sparse, "_peers", lambda: None)
+    sizes = {"n": (10, 20), "steps": (64, 1024)}
+    scales = [(scale._replace(sizes=sizes[scale.axis]), memory) for scale, memory in sparse.SCALES]
+    curves = sparse.curves(BRIEF, scales)
+    assert all(name in curves[k].seconds for k, name in enumerate(["fgrad: a Hessian", "fgrad: dense", "fgrad: scan"]))
+    nbytes = curves[2].nbytes
+    assert exponent(sizes["steps"], nbytes["fgrad: while_loop"]) < 0.7 < exponent(sizes["steps"], nbytes["fgrad: scan"])
+    report.plot([], curves, tmp_path / "sparse.png")
+    assert (tmp_path / "sparse.png").stat().st_size > 10_000

@@ -68,7 +68,7 @@ class Report:
 def check_op(
     op: KernelOp, args: Sequence[Any], options: Params, targets: Sequence[str] | None, tolerance: float
 ) -> Report:
-    """Run every check, print the report and return it; KernelCheckError if a row failed."""
+    """Run every check, print the report and return it; raise it as a KernelCheckError if a row failed."""
     for name, x in zip(op.forward.inputs, args, strict=False):
         if not isinstance(x, np.ndarray):
             raise TypeError(f"{op.__name__}.check: {name} must be a NumPy array, got {type(x).__name__}")
@@ -80,9 +80,9 @@ def check_op(
         checks = (_values, _gradients, _launches, _untouched, _batches, _binaries)
         rows = [row for check in checks for row in check(case)]
     report = Report(op.__name__, tuple(rows))
-    print(report)
     if not report.ok:
         raise KernelCheckError(report)
+    print(report)
     return report
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fgrad.core import Params, Primitive
+from fgrad.core import ArrayType, Params, Primitive
 from fgrad.kernel_arguments import as_kernel_array, beside, owner_of
 from fgrad.ops.shape import stop_gradient
-from fgrad.plans import Plan
+from fgrad.plans import Plan, sum_to
 from fgrad.transforms.linearize import vjp
 from fgrad.transforms.programs import type_by_tracing
-from fgrad.transforms.vmap import one_by_one, to_front, vmap
+from fgrad.transforms.vmap import move_axis, one_by_one, to_front, vmap
 
 if TYPE_CHECKING:
     from fgrad.kernel_check import Report
@@ -128,8 +129,8 @@ def kernel_op(
         outputs: the names of what `forward` returns. The first is the result; the others are kept for `backward` alone.
         wrt: which inputs have derivatives.
         batch: what `vmap` does. "loop" runs the kernels once an example. "leading" runs them once, each array with the
-            batch as first axis: for functions that take any number of leading axes in every argument. "grid" hands the
-            batch on to the `triton_call`s that forward and backward must be made of.
+            batch as first axis: for forward and backward that take any number of leading axes in every argument. "grid"
+            hands the batch on to the `triton_call`s that forward and backward must be made of.
 
     Returns:
         A function with the parameters of `forward` that returns the first output, on arrays, traced values and tensors
@@ -147,8 +148,8 @@ def kernel_op(
         >>> fgrad.grad(lambda x: double(x).sum())(np.arange(3.0))
         array([2., 2., 2.])
     """
-    if batch not in _BATCHING:
-        raise ValueError(f"kernel_op: batch must be one of {', '.join(_BATCHING)}, got {batch!r}")
+    if batch not in _LIFTED:
+        raise ValueError(f"kernel_op: batch must be one of {', '.join(_LIFTED)}, got {batch!r}")
     name = name or forward.__name__
     inputs, defaults = _parameters(forward, name)
     wanted, _ = _parameters(backward, name)
@@ -161,25 +162,19 @@ def kernel_op(
             f"({', '.join(outputs)}), got {', '.join(wanted)}"
         )
     kept = tuple(k for k, output in enumerate(outputs) if output in wanted)
-    run = _by_name(backward, ("ct", *inputs, *[outputs[k] for k in kept]), wanted)
-    pull = (
-        run if isinstance(backward, KernelOp) else _backward_primitive(name, run, reference, inputs, kept, tuple(wrt))
-    )
-    prim = Primitive(
+    pair = _Pair(
         name,
-        "composite",
         forward,
-        functools.partial(_forward_type, reference),
-        inputs=inputs,
-        outputs=tuple(outputs),
-        make_plan=functools.partial(_plan, pull, kept, tuple(wrt)),
-        definition=functools.partial(_result_of, reference),
-        declared=IN_PROFILES,
+        _by_name(backward, ("ct", *inputs, *[outputs[k] for k in kept]), wanted),
+        reference,
+        inputs,
+        tuple(outputs),
+        kept,
+        tuple(wrt),
+        batch,
+        isinstance(backward, KernelOp),
     )
-    for batched in (prim, pull):
-        if isinstance(batched, Primitive):
-            batched.batch = functools.partial(_BATCHING[batch], batched)
-    return KernelOp(prim, pull, reference, tuple(wrt), kept, defaults)
+    return KernelOp(pair.value, pair.gradient, reference, tuple(wrt), kept, defaults)
 
 
 def _parameters(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], Params]:
@@ -200,16 +195,6 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...
     return tuple(arrays), options
 
 
-def _result_of(reference: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Return what the reference does; only the result has a derivative, what is kept for `backward` has none."""
-    out = reference(*args, **params)
-    return (out[0], *[stop_gradient(x) for x in out[1:]]) if isinstance(out, tuple) else out
-
-
-def _forward_type(reference: Callable[..., Any], *types: Any, **params: Any) -> Any:
-    return type_by_tracing(reference, types, params)
-
-
 def _by_name(backward: Callable[..., Any], names: Sequence[str], wanted: Sequence[str]) -> Callable[..., Any]:
     """Return a function of all that is known by name that gives `backward` what it asks for, and returns a tuple."""
 
@@ -222,75 +207,175 @@ def _by_name(backward: Callable[..., Any], names: Sequence[str], wanted: Sequenc
     return run
 
 
-# ------------------------------------------------------------------------------------------------------- batching
+# ------------------------------------------------------------------------------------------------- the primitives
 
 
-def _each_example(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
-    return one_by_one(prim, args, axes, size, params), 0
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """A forward and a backward function with their reference, and the primitives made of them.
 
+    `backward(ct, *inputs, *kept outputs)` returns a tuple; with `traceable` it needs no definition beside it, for it is
+    made of an operation that has derivatives itself.
+    """
 
-def _leading(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
-    return prim(*[to_front(x, a, size) for x, a in zip(args, axes, strict=True)], **params), 0
+    name: str
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    reference: Callable[..., Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kept: tuple[int, ...]
+    wrt: tuple[int, ...]
+    batch: str
+    traceable: bool
 
-
-def _inside(prim: Primitive, args: Sequence[Any], axes: Sequence[int | None], size: int, **params: Any) -> Any:
-    return vmap(functools.partial(prim.impl, **params), tuple(axes), axis_size=size)(*args), 0
-
-
-_BATCHING = {"loop": _each_example, "leading": _leading, "grid": _inside}
-
-
-# ---------------------------------------------------------------------------------------------------- derivatives
-
-
-def _plan(
-    pull: Callable[..., Any], kept: Sequence[int], wrt: tuple[int, ...], prim: Primitive, mask: int, forward: bool
-) -> Plan:
-    """Return what an application keeps, and how its cotangent is pulled back: by one run of the backward kernel."""
-    active = tuple(i for i in range(len(prim.inputs)) if mask >> i & 1)
-    missing = [prim.inputs[i] for i in active if i not in wrt]
-    if missing:
-        raise TypeError(
-            f"{prim.name} has no derivative by its input {missing[0]}: its backward kernel gives none (wrt)"
+    @functools.cached_property
+    def value(self) -> Primitive:
+        """The primitive inputs -> outputs."""
+        prim = Primitive(
+            self.name,
+            "composite",
+            self.forward,
+            lambda *types, **params: type_by_tracing(self.reference, types, params),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            make_plan=self._plan,
+            definition=self._definition,
+            declared=IN_PROFILES,
         )
-    places = [wrt.index(i) for i in active]
+        prim.batch = functools.partial(_batched, self.batch, prim, lambda moving: self.over(moving).value)
+        return prim
 
-    def pull_back(saved: Any, types: Any, params: Params, ct: Any) -> Any:
-        cts = pull(ct[0] if prim.multiple else ct, *saved, **params)
-        return [cts[k] for k in places]
+    @functools.cached_property
+    def gradient(self) -> Callable[..., Any]:
+        """The primitive (ct, *inputs, *kept outputs) -> cotangents; its own derivative is found in the reference."""
+        if self.traceable:
+            return self.backward
+        prim = Primitive(
+            f"{self.name}_backward",
+            "composite",
+            self.backward,
+            lambda ct, *types, **params: tuple([types[i].strong() for i in self.wrt]),
+            inputs=("ct", *self.inputs, *[f"out{k}" for k in self.kept]),
+            outputs=tuple(f"d{self.inputs[i]}" for i in self.wrt),
+            definition=self._gradient_definition,
+            declared=IN_PROFILES,
+            multiple=True,
+        )
+        return _with_batches(prim, self.batch)
 
-    saves = (*range(len(prim.inputs)), *[~k for k in kept])
-    return Plan(prim, active, saves, (), pull_back, None)
+    @functools.cache  # noqa: B019 a pair lives as long as its primitives do
+    def over(self, moving: tuple[bool, ...]) -> _Pair:
+        """Return the pair on a batch of the inputs in `moving`, their first axis; every output has that axis."""
+        backward = _LIFTED[self.batch](self.backward, (True, *moving, *[True] * len(self.kept)))
 
+        def summed(*args: Any, **params: Any) -> Any:
+            cts = backward(*args, **params)
+            return tuple([ct if moving[i] else _total(ct) for i, ct in zip(self.wrt, cts, strict=True)])
 
-def _backward_primitive(
-    name: str,
-    run: Callable[..., Any],
-    reference: Callable[..., Any],
-    inputs: tuple[str, ...],
-    kept: Sequence[int],
-    wrt: tuple[int, ...],
-) -> Primitive:
-    """Return the primitive (ct, *inputs, *kept outputs) -> cotangents; its own derivative is found in the reference."""
+        return replace(
+            self,
+            name=f"{self.name}_batched",
+            forward=_LIFTED[self.batch](self.forward, moving),
+            backward=summed,
+            reference=_mapped(self.reference, moving),
+        )
 
-    def definition(ct: Any, *args: Any, **params: Any) -> Any:
+    def _definition(self, *args: Any, **params: Any) -> Any:
+        """Return what the reference does; only the result has a derivative, what is kept for `backward` has none."""
+        out = self.reference(*args, **params)
+        return (out[0], *[stop_gradient(x) for x in out[1:]]) if isinstance(out, tuple) else out
+
+    def _gradient_definition(self, ct: Any, *args: Any, **params: Any) -> Any:
         def result(*active: Any) -> Any:
-            xs = list(args[: len(inputs)])
-            for i, x in zip(wrt, active, strict=True):
+            xs = list(args[: len(self.inputs)])
+            for i, x in zip(self.wrt, active, strict=True):
                 xs[i] = x
-            out = reference(*xs, **params)
+            out = self.reference(*xs, **params)
             return out[0] if isinstance(out, tuple) else out
 
-        return vjp(result, *[args[i] for i in wrt])[1](ct)
+        return vjp(result, *[args[i] for i in self.wrt])[1](ct)
 
-    return Primitive(
-        f"{name}_backward",
-        "composite",
-        run,
-        lambda ct, *types, **params: tuple([types[i].strong() for i in wrt]),
-        inputs=("ct", *inputs, *[f"out{k}" for k in kept]),
-        outputs=tuple(f"d{inputs[i]}" for i in wrt),
-        definition=definition,
-        declared=IN_PROFILES,
-        multiple=True,
-    )
+    def _plan(self, prim: Primitive, mask: int, forward: bool) -> Plan:
+        """Return what an application keeps, and how its cotangent is pulled back: by one run of the backward kernel."""
+        active = tuple(i for i in range(len(self.inputs)) if mask >> i & 1)
+        missing = [self.inputs[i] for i in active if i not in self.wrt]
+        if missing:
+            raise TypeError(
+                f"{self.name} has no derivative by its input {missing[0]}: its backward kernel gives none (wrt)"
+            )
+        places = [self.wrt.index(i) for i in active]
+
+        def pull_back(saved: Any, types: Any, params: Params, ct: Any) -> Any:
+            cts = self.gradient(ct[0] if prim.multiple else ct, *saved, **params)
+            return [cts[k] for k in places]
+
+        saves = (*range(len(self.inputs)), *[~k for k in self.kept])
+        return Plan(prim, active, saves, (), pull_back, None)
+
+
+# ------------------------------------------------------------------------------------------------------- batching
+
+Moving = tuple[bool, ...]
+
+
+def _batched(
+    batch: str,
+    prim: Primitive,
+    over: Callable[[Moving], Primitive],
+    args: Sequence[Any],
+    axes: Sequence[int | None],
+    size: int,
+    /,
+    **params: Any,
+) -> Any:
+    """Apply a primitive to a batch: example by example, or by the primitive `over` the batch."""
+    if batch == "loop":
+        return one_by_one(prim, args, axes, size, params), 0
+    if batch == "leading":
+        values, axes = [to_front(x, a, size) for x, a in zip(args, axes, strict=True)], [0] * len(args)
+    else:
+        values = [x if a is None else move_axis(x, a, 0) for x, a in zip(args, axes, strict=True)]
+    return over(tuple([a is not None for a in axes]))(*values, **params), 0
+
+
+def _with_batches(prim: Primitive, batch: str) -> Primitive:
+    """Give a primitive that a definition stands beside its batching rule; return it."""
+
+    @functools.cache
+    def over(moving: Moving) -> Primitive:
+        definition = _mapped(prim.definition, moving)
+        batched = Primitive(
+            f"{prim.name}_batched",
+            "composite",
+            _LIFTED[batch](prim.impl, moving),
+            lambda *types, **params: type_by_tracing(definition, types, params),
+            inputs=prim.inputs,
+            outputs=prim.outputs,
+            definition=definition,
+            declared=prim.declared,
+            multiple=True,
+        )
+        return _with_batches(batched, batch)
+
+    prim.batch = functools.partial(_batched, batch, prim, over)
+    return prim
+
+
+def _total(ct: Any) -> Any:
+    """Return the sum over a batch of cotangents of one input."""
+    return sum_to(ct, ArrayType(ct.shape[1:], ct.dtype))
+
+
+def _mapped(function: Any, moving: Moving) -> Callable[..., Any]:
+    """Return a function of one example as one of a batch of the arguments in `moving`, by `vmap`."""
+    axes = tuple([0 if m else None for m in moving])
+    return lambda *xs, **params: vmap(functools.partial(function, **params), axes)(*xs)
+
+
+def _itself(function: Any, moving: Moving) -> Any:
+    """Return a function that takes leading axes; every argument has the batch's."""
+    return function
+
+
+_LIFTED = {"loop": _mapped, "leading": _itself, "grid": _mapped}

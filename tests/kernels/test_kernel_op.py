@@ -160,6 +160,29 @@ def test_vmap_runs_as_it_is_told(batch, shapes):
     np.testing.assert_allclose(dw, np.logaddexp(0, X))
 
 
+@pytest.mark.parametrize("batch", ["loop", "leading", "grid"])
+def test_every_order_of_grad_and_vmap(batch):
+    op, w = softplus(batch, []), np.array([1.0, 2.0, 3.0])
+    s = 1 / (1 + np.exp(-X))
+    np.testing.assert_allclose(fgrad.grad(lambda x: fgrad.vmap(op, (0, None))(x, w).sum())(X), w * s)
+    np.testing.assert_allclose(
+        fgrad.grad(lambda w: fgrad.vmap(op, (0, None))(X, w).sum())(w), np.logaddexp(0, X).sum(0)
+    )
+    np.testing.assert_allclose(fgrad.hessian(lambda x: op(x, w).sum())(X[0]), np.diag((w * s * (1 - s))[0]))
+    np.testing.assert_allclose(
+        fgrad.vmap(fgrad.vmap(fgrad.grad(op), (0, 0)), (0, None))(X, w), np.broadcast_to(w * s, X.shape)
+    )
+    np.testing.assert_allclose(fgrad.jit(fgrad.grad(lambda x: fgrad.vmap(op, (0, None))(x, w).sum()))(X), w * s)
+    check_grads(lambda x, w: fgrad.vmap(op, (1, None))(x, w), (X[:2, :2].copy(), W[:2]), order=2)
+
+
+def test_a_leading_batch_is_one_run_of_each_function():
+    calls = []
+    op = softplus("leading", calls)
+    fgrad.grad(lambda w: fgrad.vmap(op, (0, None))(X, w).sum())(W)
+    assert calls == [X.shape, X.shape]
+
+
 def test_batches_are_handed_on_to_functions_that_can_be_traced():
     op = softplus("grid", [])
     np.testing.assert_allclose(fgrad.jit(fgrad.vmap(op))(X, X), np.logaddexp(0, X) * X)

@@ -63,7 +63,11 @@ def _folded(operations: Sequence[Step], limit: int) -> list[Group]:
 def _scoped(single: Runs) -> Iterator[Runs]:
     """Yield the steps by the names of their scopes, from all to the outermost; by function where they have none."""
     for depth in range(max(len(_scopes(run[0])) for run in single), 0, -1):
-        yield _runs(single, lambda step, d=depth: tuple(_scopes(step)[:d]) or function_at(step.source))
+        yield _runs(single, functools.partial(_outer_scope, depth))
+
+
+def _outer_scope(depth: int, step: Step) -> object:
+    return tuple(_scopes(step)[:depth]) or function_at(step.source)
 
 
 def _scopes(step: Step) -> list[str]:

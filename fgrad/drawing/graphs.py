@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from fgrad.drawing import svg
 from fgrad.drawing.boxes import Box
@@ -54,7 +55,7 @@ def _node(box: Box, centre: Point, size: Point) -> str:
     group = box.group
     ends = group.role in ("input", "output")
     radius = 10.0 if group.role != "operation" else 3.0
-    look = {"class_": "fg-end" if ends else "fg-box", "rx": radius}
+    look: dict[str, Any] = {"class_": "fg-end" if ends else "fg-box", "rx": radius}
     if group.role == "constant":
         look["stroke_dasharray"] = "4 3"
     if group.role == "output":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ HOLDERS = 12
 
 
 class Holder(NamedTuple):
-    """Bytes alive at one moment that one operation of one line made, in `count` calls.
+    """Bytes alive at one moment that one operation of one line made, in so many `calls`.
 
     For gradients `name` is the step of the backward pass, and `line` that of the operation it goes back through. `line`
     is empty if stacks were not recorded.
@@ -37,7 +37,7 @@ class Holder(NamedTuple):
     kind: str
     name: str
     line: str
-    count: int
+    calls: int
 
 
 class MemoryTimeline:
@@ -89,9 +89,9 @@ class MemoryTimeline:
         write_svg(path, "memory over time", self.svg(), self._table(100))
 
     def _table(self, count: int) -> str:
-        rows = [[bytes_text(h.nbytes), MEANINGS[h.kind], h.name, h.count, near(h.line)] for h in self.holders(count)]
+        rows = [[bytes_text(h.nbytes), MEANINGS[h.kind], h.name, h.calls, near(h.line)] for h in self.holders(count)]
         caption = f"alive at the peak of {bytes_text(self.peak)}, {seconds_text(self._peak_time())} in"
-        return table(["bytes", "what for", "made by", "arrays of", "line"], rows, caption)
+        return table(["bytes", "what for", "made by", "calls", "line"], rows, caption)
 
     def _peak_time(self) -> float:
         return float(self.times[self.peak_index]) if len(self.times) else 0.0
@@ -194,7 +194,7 @@ def _grid(timeline: MemoryTimeline, end: float, across: float, up: float, top: f
     unit = 1024 ** int(np.log2(max(timeline.peak, 1)) // 10)
     for tick in svg.ticks(timeline.peak * 1.04 / unit, 5):
         y = top + HEIGHT - tick * unit * up
-        grid = {"class_": "fg-line", "stroke_opacity": 0.35}
+        grid: dict[str, Any] = {"class_": "fg-line", "stroke_opacity": 0.35}
         parts.append(element("path", d=f"M{svg.number(LEFT)} {svg.number(y)}H{svg.number(WIDTH - MARGIN)}", **grid))
         parts.append(text(LEFT - 8, y + 4, bytes_text(tick * unit), "fg-dim fg-small", "end"))
     for tick in svg.ticks(end, 8):
@@ -228,7 +228,7 @@ def _rows(timeline: MemoryTimeline, top: float) -> tuple[list[str], float]:
     parts = [text(MARGIN, top - 8, "alive at the peak, by what made it", "fg-ink fg-bold")]
     for k, h in enumerate(holders):
         y = top + 12 + 17 * k
-        name = h.name if h.count == 1 else f"{h.name} ({plural(h.count, 'call')})"
+        name = h.name if h.calls == 1 else f"{h.name} ({plural(h.calls, 'call')})"
         content = element("rect", x=MARGIN, y=y - 10, width=12.0, height=12.0, fill=COLOURS[h.kind])
         content += text(MARGIN + 100, y, bytes_text(h.nbytes), "fg-ink", "end")
         content += text(MARGIN + 116, y, shorten(name, 44), "fg-ink")

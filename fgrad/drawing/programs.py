@@ -151,7 +151,10 @@ def _saved(program: Program, names: Sequence[str]) -> tuple[list[list[SavedValue
 def _run_in_steps(tape: Linearize, program: Program, args: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Run a Program and return its outputs, and for each equation the number after those of its nodes."""
     env = dict(zip(map(id, program.inputs), args, strict=True)) | {id(v): x for v, x in program.consts}
-    read = lambda a: env[id(a)] if isinstance(a, Var) else a.value  # noqa: E731
+
+    def read(a: Atom) -> Any:
+        return env[id(a)] if isinstance(a, Var) else a.value
+
     ends = []
     for eq in program.equations:
         out = eq.prim(*map(read, eq.inputs), **eq.params)

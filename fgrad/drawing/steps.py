@@ -91,4 +91,4 @@ def total(saved: Sequence[SavedValue]) -> int:
 
 def size_of(kind: ArrayType) -> int:
     """Return the bytes of an array of a type."""
-    return kind.size * kind.dtype.itemsize
+    return kind.size * int(kind.dtype.itemsize)

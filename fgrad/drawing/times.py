@@ -19,7 +19,7 @@ def with_times(steps: Sequence[Step], events: EventList) -> list[Step]:
     seconds: Counter[Hashable] = Counter()
     for event in events:
         for key in _keys_of_event(event, apart):
-            seconds[key] += event.total_ns / 1e9  # type: ignore[assignment]
+            seconds[key] += event.total_ns / 1e9
     keys = [_key(step) for step in steps]
     sharing = Counter(keys)
     if not any(key in seconds for key in keys):

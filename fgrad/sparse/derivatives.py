@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SparseDerivative", "sparse_hessian", "sparse_jacobian"]
 
+_KEPT = 64
+"""So many signatures are kept prepared; beyond that the oldest is dropped."""
+
 _AT_ONCE = 2**17
 """Elements of the seeds of one pass of several colors, where the user does not say how many: what a cache holds."""
 
@@ -82,7 +85,8 @@ def sparse_hessian(
     """Return a function that computes the Hessian of a scalar `fun` as a sparse symmetric matrix, in few passes.
 
     The pattern is that of the Jacobian of the gradient. Columns are computed by forward over reverse mode; of each
-    entry and its mirror image one is computed.
+    entry and its mirror image one is computed, so rules of one's own (`custom_jvp`, `custom_vjp`) must be derivatives
+    of something: with others `check` finds that the matrix is wrong.
 
     Args, raises: those of `sparse_jacobian`; the value of `fun` must be a real scalar.
 
@@ -137,6 +141,8 @@ class SparseDerivative:
         prepared = self._prepared.get(given.key)
         if prepared is None:
             prepared = self._prepared[given.key] = Prepared(self, given)
+            for key in list(self._prepared)[:-_KEPT]:
+                self._prepared.pop(key, None)
         return prepared
 
 
@@ -163,7 +169,7 @@ class _Arguments:
                 )
             if mine and t.dtype.kind != "f":
                 raise TypeError(f"{name} requires real floating arguments to differentiate, got {t}")
-        self.key = tuple(self.trees), tuple(self.types), self.active, tuple(_identity(x) for x in self.fixed)
+        self.key = tuple(self.trees), tuple(self.types), self.active, tuple([_identity(name, x) for x in self.fixed])
 
     def call(self, fun: Callable[..., Any], values: Sequence[Any]) -> Any:
         """Call `fun` with these values in their places."""
@@ -180,9 +186,15 @@ def _is_inexact(x: Any) -> bool:
     return isinstance(x, (float, complex, Tracer)) or getattr(getattr(x, "dtype", None), "kind", "") in ("f", "c")
 
 
-def _identity(x: Any) -> Any:
-    """Return what tells a fixed argument from others."""
-    return (x.shape, x.dtype, x.tobytes()) if isinstance(x, (np.ndarray, np.generic)) else (type(x), x)
+def _identity(name: str, x: Any) -> Any:
+    """Return what tells a fixed argument from others; TypeError if nothing does."""
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype != object:
+        return x.shape, x.dtype, x.tobytes()
+    try:
+        hash(x)
+    except TypeError:
+        raise TypeError(f"{name}: an argument must be an array, a number or hashable, got {x!r}") from None
+    return type(x), x
 
 
 class Prepared:

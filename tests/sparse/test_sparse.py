@@ -1,5 +1,7 @@
 """Sparse derivatives are the dense ones, and their patterns have an entry wherever those are other than zero."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -209,6 +211,29 @@ def test_what_is_prepared_is_used_again():
     assert repr(jacobian.prepare(np.ones(3), order)) == "<sparse_jacobian, 3 by 3: 3 entries in 1 passes>"
 
 
+def test_what_is_kept_is_bounded():
+    jacobian = fgrad.sparse_jacobian(lambda x, k: x * k)
+    for k in range(70):
+        assert jacobian(np.ones(1), k).toarray() == k
+    assert len(jacobian._prepared) == 64
+
+
+def test_runs_in_many_threads():
+    jacobian = fgrad.sparse_jacobian(ragged)
+    points = [X + k for k in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(jacobian, points))
+    for x, J in zip(points, found, strict=True):
+        np.testing.assert_allclose(J.toarray(), fgrad.jacrev(ragged)(x), atol=1e-14)
+
+
+def test_a_rule_that_is_no_derivative_is_found_out():
+    twist = fgrad.custom_jvp(lambda x: x.sum())
+    twist.defjvps(lambda t, ans, x: (t * x[::-1] * np.arange(6.0)).sum())
+    with pytest.raises(ValueError, match="the pattern misses entries"):
+        fgrad.sparse_hessian(twist, check=True)(X)
+
+
 def test_results_share_no_memory():
     jacobian = fgrad.sparse_jacobian(lambda x: x**2)
     first = jacobian(np.ones(3))
@@ -300,6 +325,7 @@ def test_a_pattern_of_another_shape_is_refused():
         (lambda: fgrad.sparse_jacobian(np.sin)(np.ones(3) + 1j), TypeError, "requires real floating arguments"),
         (lambda: fgrad.sparse_jacobian(np.fft.fft)(X), TypeError, "requires real-valued outputs"),
         (lambda: fgrad.sparse_hessian(np.sin)(X), TypeError, "scalar"),
+        (lambda: fgrad.sparse_jacobian(lambda x, s: x)(X, {1}), TypeError, r"or hashable, got \{1\}"),
         (
             lambda: fgrad.sparse_jacobian(lambda x: x if x[0] > 0 else -x)(X),
             fgrad.errors.TracerBoolConversionError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 
@@ -62,7 +63,22 @@ def _completed(new, count, function):
     raise ValueError(f"cannot reshape array of size {count} into shape {new}")
 
 
-@counterpart(np.reshape)
+def _numpys_reshape():
+    """Return NumPy's function, with the standard's keywords where NumPy is too old to have them (2.0)."""
+    if "copy" in inspect.signature(np.reshape).parameters:
+        return np.reshape
+
+    def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
+        out = np.reshape(a, shape if newshape is None else newshape, order or "C")
+        if copy is False and not np.shares_memory(out, a):
+            raise ValueError("Unable to avoid creating a copy while reshaping.")
+        return out.copy() if copy else out
+
+    return reshape
+
+
+@stands_for(np.reshape)
+@counterpart(_numpys_reshape())
 def reshape(a, /, shape=None, order=None, *, newshape=None, copy=None):
     """Give an array another shape with the same elements.
 

@@ -39,5 +39,5 @@ def test_every_function_of_a_distribution_has_a_row():
 
 def test_every_absent_name_has_a_reason():
     absent = {name for names in ABSENT.values() for name in names.split()}
-    assert set(np.__all__) - set(dir(fnp)) <= absent
+    assert {name for name in np.__all__ if not name.startswith("_")} - set(dir(fnp)) <= absent | {"__version__"}
     assert not absent & set(dir(fnp))

@@ -17,7 +17,6 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 import sklearn
-from scipy.spatial.transform import Rotation
 from sklearn.metrics import pairwise
 
 import fgrad
@@ -44,7 +43,6 @@ CALLS = {
     "scipy.fft.fft": lambda x: abs(scipy.fft.fft(x))[1],
     "scipy.signal.fftconvolve": lambda x: scipy.signal.fftconvolve(x, x * x)[1],
     "scipy.optimize.rosen": scipy.optimize.rosen,
-    "scipy.spatial.transform.Rotation": lambda x: Rotation.from_quat(x).as_matrix()[0, 1],
     "array_api_extra.cov": lambda x: xpx.cov(square(x))[0, 1],
     "array_api_extra.kron": lambda x: xpx.kron(x, x * x)[3],
     "array_api_extra.sinc": lambda x: xpx.sinc(x).sum(),

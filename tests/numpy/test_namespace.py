@@ -77,7 +77,8 @@ OLDER = {"row_stack", "in1d", "trapz"}  # NumPy deprecates or has removed them
 
 
 def test_every_function_is_accounted_for():
-    functions = {n for n in np.__all__ if callable(getattr(np, n)) and not inspect.isclass(getattr(np, n))}
+    public = {n: getattr(np, n) for n in np.__all__ if not n.startswith("_")}
+    functions = {n for n, x in public.items() if callable(x) and not inspect.isclass(x)}
     accounted = {*samples.TABLE, *OF_NO_ARRAYS, *WORKING, *REFUSED, *OLDER}
     assert functions <= accounted
     for module, table in ((np.linalg, linalg_samples.LINALG), (np.fft, linalg_samples.FFT)):
@@ -113,9 +114,8 @@ WITHOUT_REMEDY = {"from_dlpack", "fromfile", "isfortran", "nditer", "nested_iter
 
 
 def test_a_namesake_is_named():
-    for f, name in ((np.emath.sqrt, "sqrt"), (np.strings.multiply, "multiply")):
-        with pytest.raises(TypeError, match=rf"use fgrad\.numpy\.{name} if it suits"):
-            fgrad.grad(lambda x, f=f: fnp.sum(f(*[x] * (2 if f is np.strings.multiply else 1))))(X)
+    with pytest.raises(TypeError, match=r"numpy\.lib\..*scimath.*\.sqrt .*\n.*use fgrad\.numpy\.sqrt if it suits"):
+        fgrad.grad(lambda x: fnp.sum(np.emath.sqrt(x)))(X)
 
 
 @pytest.mark.parametrize("axis", [None, 0, (0, 1), (1, 1)])

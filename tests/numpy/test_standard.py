@@ -26,6 +26,8 @@ def test_signatures(module, name, text):
     if name in ("finfo", "iinfo"):  # NumPy's classes
         assert getattr(module, name)(np.float32 if name == "finfo" else np.int8).bits == {"finfo": 32, "iinfo": 8}[name]
         return
+    if NUMPY < (2, 1) and name in ("arange", "from_dlpack"):
+        pytest.skip("NumPy's builtin does not tell its arguments; test_calls makes the calls")
     wanted = list(inspect.signature(eval(f"lambda {text[1:-1]}: None")).parameters.values())
     ours = list(inspect.signature(getattr(module, name)).parameters.values())
     named = {p.name: p for p in ours}

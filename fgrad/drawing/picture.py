@@ -47,7 +47,8 @@ class Picture:
         share of what its primitive took, forward and backward, in events of its line.
 
         Args:
-            prof: a profile that observed what is drawn, or its events; for a Program with `with_stack=True`.
+            prof: a profile that observed what is drawn, or its events; for a Program with `with_stack=True`, from which
+                the nodes of a recorded graph get their lines as well.
 
         Raises:
             ValueError: the profile has no event of anything that is drawn.

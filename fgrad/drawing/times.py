@@ -14,7 +14,7 @@ _FRAME = re.compile(r"(.*)\((\d+)\): ")
 
 
 def with_times(steps: Sequence[Step], events: EventList) -> list[Step]:
-    """Return steps with the times of the events that belong to them; ValueError if there is none."""
+    """Return steps with the times of the events that belong to them, and their lines; ValueError if there is none."""
     apart = any(step.derivative for step in steps)
     seconds: Counter[Hashable] = Counter()
     for event in events:
@@ -27,10 +27,22 @@ def with_times(steps: Sequence[Step], events: EventList) -> list[Step]:
             "the profile has no event of what is drawn: observe it with fgrad.profile(with_stack=True), and a recorded "
             "graph until its backward has run"
         )
+    forward = (e for e in events if e.category != "backward" and e.sequence_nr >= 0)
+    lines: dict[Hashable, str] = {("node", e.sequence_nr): _line(e) for e in forward}
     return [
-        dataclasses.replace(step, seconds=seconds[key] / sharing[key] if key in seconds else None)
+        dataclasses.replace(
+            step,
+            seconds=seconds[key] / sharing[key] if key in seconds else None,
+            source=step.source or lines.get(key, ""),
+        )
         for step, key in zip(steps, keys, strict=True)
     ]
+
+
+def _line(event: FunctionEvent) -> str:
+    """Return `file:line` of the call of an event, nothing if stacks were not recorded."""
+    frame = _FRAME.match(event.stack[0]) if event.stack else None
+    return f"{frame[1]}:{frame[2]}" if frame else ""
 
 
 def _key(step: Step) -> Hashable:
@@ -50,10 +62,10 @@ def _keys_of_event(event: FunctionEvent, apart: bool) -> list[Hashable]:
         keys.append(("node", event.sequence_nr))
     pull = _pull_around(event)
     maker = (pull.forward if pull else None) or event
-    frame = _FRAME.match(maker.stack[0]) if maker.stack else None
+    line = _line(maker)
     named = maker if pull is event and not apart else event
-    if frame and named.prim is not None and (pull is None or pull is event or apart):
-        keys.append((named.prim.name, f"{frame[1]}:{frame[2]}", pull is not None and apart))
+    if line and named.prim is not None and (pull is None or pull is event or apart):
+        keys.append((named.prim.name, line, pull is not None and apart))
     return keys
 
 

@@ -243,3 +243,19 @@ def test_times_of_forward_and_derivative_are_told_apart_where_both_are_drawn():
     (squared, scaled) = [g for g in picture.groups if g.title == "mul"]
     products = [e.total_ns / 1e9 for e in prof.function_events if e.name == "mul"]
     assert squared.seconds + scaled.seconds == pytest.approx(sum(products))
+
+
+def test_a_profile_with_stacks_gives_a_recorded_graph_its_lines():
+    def deep(x):
+        for _ in range(50):
+            x = torch.sin(x)
+            x = x * 2
+        return x
+
+    x = torch.ones(3, requires_grad=True)
+    with torch.autograd.profiler.profile(with_stack=True) as prof:
+        loss = deep(x).sum()
+        loss.backward(retain_graph=True)
+    picture = torch.draw(loss).timed(prof)
+    titles = [(g.title.rpartition(".")[2], g.repeats) for g in picture.groups if g.role == "operation"]
+    assert titles[0] == ("deep", 50)

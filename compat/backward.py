@@ -8,7 +8,7 @@ import numpy as np
 
 from fgrad.extend import TABLE, Tracer, state, vmap
 
-from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass
+from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass, shown_operands
 from .graph import AccumulateGrad, GradientEdge, GraphNode
 from .hooks import as_tensor
 from .modes import mode
@@ -188,9 +188,14 @@ def _batchable(roots):
     places = [place_of_edge(r) if isinstance(r, GradientEdge) else place_of(r) for r in roots]
     reached = Needed.toward(places, []).reached
     return not any(
-        (p._extras is not None and p._extras.hooks) if isinstance(p, Tensor) else p._more is not None or _is_custom(p)
+        (p._extras is not None and p._extras.hooks) if isinstance(p, Tensor) else _is_hooked(p) or _is_custom(p)
         for p in reached
     )
+
+
+def _is_hooked(place):
+    more = place._more
+    return more is not None and (more.tensor or more.pre or more.post or more.retains)
 
 
 def _is_custom(place):
@@ -297,8 +302,7 @@ def call_node(node, *grads):
     width = getattr(node, "_width", 1) if node._plan is None or node._plan.prim.multiple else 1
     if len(grads) != width:
         raise TypeError(f"expected {width} arguments, got {len(grads)} instead")
-    composed = node._more is not None and node._more.sources is not None
-    operands = node._more.sources if composed else node._sources()
+    operands = shown_operands(node)
     sources = [place for place in operands if place is not None]
     work = Pass(True, mode.enabled, accumulate=False)
     work.captured = dict.fromkeys(sources)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fgrad.extend import state
 
-from .hooks import run_hooks
+from .hooks import post_hooked, run_hooks
 from .modes import mode
 from .tape import (
     FREED,
@@ -54,10 +54,11 @@ class Pass:
     """One backward pass: what it may free, whether it is recorded, and whose gradients it is asked for.
 
     `needed` are the places that lead to requested ones (None: all); `captured` maps requested places to their
-    gradients; `accumulate` says whether leaves get theirs added to `.grad`.
+    gradients; `accumulate` says whether leaves get theirs added to `.grad`; `missing` maps leaves that are to be
+    finished as soon as all has arrived to the number of gradients that have not.
     """
 
-    __slots__ = ("keep", "create", "needed", "captured", "accumulate", "grads", "due", "places", "roots")
+    __slots__ = ("keep", "create", "needed", "captured", "accumulate", "grads", "due", "places", "roots", "missing")
 
     def __init__(self, keep, create, needed=None, captured=None, accumulate=True):
         self.keep = keep
@@ -69,6 +70,7 @@ class Pass:
         self.due = []
         self.places = {}
         self.roots = []
+        self.missing = None
 
     def reaches(self, place):
         """Return whether gradients flow from the roots of this pass to a place."""
@@ -89,11 +91,16 @@ class Pass:
         elif g is not None:
             have = grads[place]
             grads[place] = g if have is None else have + g
+        missing = self.missing
+        if missing is not None and place in missing:
+            missing[place] -= 1
+            if not missing[place]:
+                self._finish(place, grads.pop(place))
 
     def run(self):
         """Work off all places that are due, then the leaves."""
         due, places, grads = self.due, self.places, self.grads
-        plain = not self.create and self.captured is None and self.__class__ is Pass
+        plain = not self.create and self.captured is None and self.missing is None and self.__class__ is Pass
         while due:
             place = places.pop(-heappop(due))
             g = grads.pop(place)
@@ -141,12 +148,27 @@ class Pass:
         if place.__class__ is Output:
             self._collect(place, g)
             return
-        pulled = self._pull(place, g)
-        if place._more is not None:
-            pulled = place._more.after(place, g, pulled, self.create)
-        for parent, h in zip(place._parents, pulled):
+        if place._more is not None and place._more.post:
+            operands, pulled = self._pull_operands(place, g)
+            pulled = place._more.after(g, pulled, self.create)
+        else:
+            operands, pulled = place._parents, self._pull(place, g)
+        for parent, h in zip(operands, pulled):
             if parent is not None:
                 self.send(parent, h)
+
+    def _pull_operands(self, node, g):
+        """Return the places of all operands of the operation that the graph shows as a node, and their gradients."""
+        operands = shown_operands(node)
+        if node._more.sources is None:
+            pulled = self._pull(node, g)
+            found = iter(pulled)
+            return operands, pulled if node._plan is None else [None if p is None else next(found) for p in operands]
+        inside = Inside(self, operands)
+        for parent, h in zip(node._parents, self._pull(node, g)):
+            inside.send(parent, h)
+        inside.run()
+        return operands, [inside.found.pop(place, None) for place in operands]
 
     def _collect(self, output, g):
         """Put the gradient of one output of a node into its place among those of the others."""
@@ -200,6 +222,49 @@ class Pass:
 
 pass_class: type[Pass] = Pass
 """What passes are when they run: anomaly mode puts a class that watches here."""
+
+
+class Inside(Pass):
+    """The part of a pass that runs inside a composed operation: what reaches its operands is collected in `found`."""
+
+    __slots__ = ("found",)
+
+    def __init__(self, outer, operands):
+        super().__init__(outer.keep, outer.create, captured={}, accumulate=False)
+        self.found = {place: None for place in operands if place is not None}
+
+    def send(self, place, g):
+        """Collect what reaches an operand; pass on what goes on inside."""
+        found = self.found
+        if place not in found:
+            super().send(place, g)
+        elif g is not None:
+            found[place] = g if found[place] is None else found[place] + g
+
+
+def shown_operands(node):
+    """Return a place for each operand of the operation that the graph shows as a node; None for constants."""
+    more = node._more
+    return node._sources() if more is None or more.sources is None else more.sources
+
+
+def arrivals(roots, needed):
+    """Return for each leaf with hooks for after its gradient is added how many gradients will reach it."""
+    count = {}
+    seen = set()
+    stack = list(roots)
+    while stack:
+        place = stack.pop()
+        if place is None or needed is not None and place not in needed:
+            continue
+        if isinstance(place, Tensor):
+            if place._extras is not None and place._extras.post_hooks:
+                count[place] = count.get(place, 0) + 1
+        elif place not in seen:
+            seen.add(place)
+            hooked = place.__class__ is not Output and place._more is not None and place._more.post
+            stack.extend(shown_operands(place) if hooked else sources(place))
+    return count
 
 
 class Needed(set):
@@ -332,6 +397,8 @@ def _run_here(roots, work):
     try:
         with np.errstate(all="ignore"):
             work.roots = [place for place, _ in roots]
+            if post_hooked:
+                work.missing = arrivals(work.roots, work.needed) or None
             for place, g in roots:
                 work.send(place, g)
             work.run()

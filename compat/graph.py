@@ -80,6 +80,10 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Tensor):
         self.variable = variable
 
+    def name(self) -> str:
+        """Return torch's name of it, which has a prefix that others have not."""
+        return "torch::autograd::AccumulateGrad"
+
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the gradient has been added to the leaf's."""
 

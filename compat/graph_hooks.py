@@ -49,8 +49,15 @@ class saved_tensors_hooks:
 
     def packed(self, t):
         """Return a tensor as the hook packs it."""
+        version = t.counter[0]
         with no_grad():
-            return Packed(self.pack_hook(t), self.unpack_hook)
+            packed = self.pack_hook(t)
+        if t.counter[0] != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected side-effects."
+            )
+        return Packed(packed, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):

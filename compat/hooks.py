@@ -16,6 +16,9 @@ from .tensor import Tensor, wrap, wrap_value
 
 _ids = itertools.count().__next__
 
+post_hooked: weakref.WeakSet[Tensor] = weakref.WeakSet()
+"""The leaves that ever had a hook for after their gradient is added: only for them a pass counts what arrives."""
+
 
 class RemovableHandle:
     """What registering a hook returns: `remove()` takes the hook away, also while hooks run."""
@@ -84,13 +87,20 @@ class PlaceHooks:
                 g = _like(g, got if isinstance(got, tuple) else (got,), create)
         return g
 
-    def after(self, place, g, pulled, create):
-        """Return the gradients that leave a node, as its hooks want them."""
+    def after(self, g, pulled, create):
+        """Return the gradients that leave a node, as its hooks want them; RuntimeError for a wrong number."""
         for hook in list(self.post.values()):
             got = hook(as_tensors(tuple(pulled)), as_tensors(g))
-            if got is not None:
-                got = got if isinstance(got, tuple) else (got,)
-                pulled = [h if create or h is None else h._data for h in got]
+            if got is None:
+                continue
+            got = got if isinstance(got, tuple) else (got,)
+            if len(got) != len(pulled):
+                name = getattr(hook, "__name__", type(hook).__name__)
+                raise RuntimeError(
+                    f"hook '{name}' has returned an incorrect number of values (got {len(got)}, but expected "
+                    f"{len(pulled)})"
+                )
+            pulled = [h if create or h is None else h._data for h in got]
         return pulled
 
 

@@ -204,6 +204,7 @@ def register_post_accumulate_grad_hook(self, hook):
     extras = self.extras
     if extras.post_hooks is None:
         extras.post_hooks = OrderedDict()
+        hooks.post_hooked.add(self)
     return hooks.add(extras.post_hooks, hook)
 
 

@@ -339,7 +339,9 @@ def _named(t, node, places, start):
         return t
     last = place.node_and_index()[0]
     last.__class__ = node_class(node)
-    if len(last._parents) != len(places) or any(a is not b for a, b in zip(last._parents, places)):
+    inputs = last._plan.prim.inputs
+    hidden = len(inputs) != len(places) and not inputs[0].startswith("*")
+    if hidden or len(last._parents) != len(places) or any(a is not b for a, b in zip(last._parents, places)):
         PlaceHooks.at(last).sources = places
     return t
 

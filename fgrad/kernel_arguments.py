@@ -6,7 +6,7 @@ A tensor takes a call over through NumPy's protocol `__array_function__`. Its la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,15 @@ def owner_of(xs: Sequence[Any]) -> Any:
         if not isinstance(x, (np.ndarray, Tracer)) and _is_tensor(type(x)):
             return x
     return None
+
+
+def hand_over(owner: Any, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return what the layer of `owner` makes of a call; TypeError if it knows nothing of such functions."""
+    out = owner.__array_function__(function, (type(owner),), tuple(args), options)
+    if out is NotImplemented:
+        kind = type(owner)
+        raise TypeError(f"{function.__name__}: expected arrays, got {kind.__module__}.{kind.__name__}")
+    return out
 
 
 def _is_tensor(kind: type) -> bool:

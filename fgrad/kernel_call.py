@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fgrad.core import ArrayType, Primitive, Tracer, type_of
-from fgrad.kernel_arguments import as_kernel_array, beside, owner_of
+from fgrad.kernel_arguments import as_kernel_array, beside, hand_over, owner_of
 from fgrad.transforms.vmap import one_by_one, to_front
 
 BATCHING = ("loop", "grid")
@@ -72,7 +72,8 @@ def triton_call(
     """Launch a Triton kernel and return new arrays that it wrote.
 
     The kernel is called with `args`, then the results, then `meta` by name. NumPy arrays are interpreted by the twin;
-    where one of the arrays lies on a GPU the kernel runs there, and NumPy arrays beside it are moved. Arrays are passed packed, row after row: a kernel needs no strides.
+    where one of the arrays lies on a GPU the kernel runs there, and NumPy arrays beside it are moved. Arrays are passed
+    packed, row after row: a kernel needs no strides.
 
     Args:
         kernel: a `@triton.jit` function; with `@triton.autotune`, its configurations are timed on a GPU, on copies.
@@ -107,7 +108,7 @@ def triton_call(
     if owner is not None:
         options = {"out_shape": out_shape, "grid": grid, "input_output_aliases": input_output_aliases}
         options |= {"zeroed_outputs": zeroed_outputs, "batch": batch, **meta}
-        return owner.__array_function__(triton_call, (type(owner),), (kernel, *args), options)
+        return hand_over(owner, triton_call, (kernel, *args), options)
     if batch not in BATCHING:
         raise ValueError(f"triton_call: batch must be one of {', '.join(BATCHING)}, got {batch!r}")
     operands = [as_kernel_array(x) for x in args if _is_array(x)]

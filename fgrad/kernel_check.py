@@ -72,13 +72,13 @@ def check_op(
     for name, x in zip(op.forward.inputs, args, strict=False):
         if not isinstance(x, np.ndarray):
             raise TypeError(f"{op.__name__}.check: {name} must be a NumPy array, got {type(x).__name__}")
-    from fgrad.triton_kernels.check import interpret_regardless
+    from fgrad.triton_kernels import check
     from fgrad.triton_kernels.runtime import launching
 
-    with launching(interpret_regardless):  # what is wrong shows in its row and keeps no other row from running
+    with launching(check.interpret_regardless):  # what is wrong shows in its row and keeps no other row from running
         case = _Case(op, args, options, targets, tolerance)
         checks = (_values, _gradients, _launches, _untouched, _batches, _binaries)
-        rows = [row for check in checks for row in check(case)]
+        rows = [row for question in checks for row in question(case)]
     report = Report(op.__name__, tuple(rows))
     if not report.ok:
         raise KernelCheckError(report)
@@ -206,7 +206,7 @@ def _slope(case: _Case, i: int, index: tuple[int, ...]) -> float:
 
 def _launches(case: _Case) -> Iterator[Row]:
     """Run the checker on every launch of both functions."""
-    from fgrad.triton_kernels.check import check_call, interpret_regardless
+    from fgrad.triton_kernels import check
     from fgrad.triton_kernels.runtime import launching
 
     for name, function in (("forward", case.forward), ("backward", case.backward)):
@@ -215,11 +215,11 @@ def _launches(case: _Case) -> Iterator[Row]:
         def counted(launch: Any) -> None:
             nonlocal count
             count += 1
-            interpret_regardless(launch)
+            check.interpret_regardless(launch)
 
         with launching(counted):
             function()
-        findings = check_call(function)
+        findings = check.check_call(function)
         found = "\n        ".join(map(str, findings)) or (f"{count} launches, nothing found" if count else "no launch")
         yield Row(f"memory, races, overflow of {name}", found, not findings)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fgrad.core import ArrayType, Params, Primitive
-from fgrad.kernel_arguments import as_kernel_array, beside, owner_of
+from fgrad.kernel_arguments import as_kernel_array, beside, hand_over, owner_of
 from fgrad.ops.shape import stop_gradient
 from fgrad.plans import Plan, sum_to
 from fgrad.transforms.linearize import vjp
@@ -58,7 +58,7 @@ class KernelOp:
     def __call__(self, *args: Any, **options: Any) -> Any:
         owner = owner_of(args)
         if owner is not None:
-            return owner.__array_function__(self, (type(owner),), args, options)
+            return hand_over(owner, self, args, options)
         names = self.forward.inputs
         if len(args) != len(names):
             raise TypeError(f"{self.__name__}: expected the arrays {', '.join(names)}, got {len(args)} of them")

@@ -297,8 +297,19 @@ def _undefined(first, second):
         if len(different):
             index = buffers[name].index_of(different[0])
             message = "depends on a masked load without `other`, or on an element nothing has written"
-            findings.append(Finding("undefined", message, name, index))
+            writer = _last_writer(first.log, name, different[0]) or _last_writer(second.log, name, different[0])
+            findings.append(Finding("undefined", message, name, index, writer.program, writer.source))
     return findings
+
+
+def _last_writer(log, name, offset):
+    """Return the access that last wrote a byte of an argument, or None."""
+    for access in reversed(log):
+        if access.kind != _LOAD and access.buffer.name == name:
+            behind = offset - access.offsets
+            if ((behind >= 0) & (behind < access.width)).any():
+                return access
+    return None
 
 
 def _races(log):

@@ -219,6 +219,15 @@ def test_tensors_record_the_pair(scaled):
     np.testing.assert_allclose(w.grad.numpy(), (2 * X**2 * W).sum(0))
 
 
+def test_arrays_of_layers_that_know_nothing_of_kernel_ops_are_refused(scaled):
+    class Lazy:
+        def __array_function__(self, function, types, args, kwargs):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match=r"scaled: expected arrays, got .*Lazy"):
+        scaled.op(Lazy(), W)
+
+
 def test_tensors_without_grad_give_tensors(scaled):
     out = scaled.op(torch.tensor(X), torch.tensor(W), power=3)
     assert isinstance(out, torch.Tensor)

@@ -155,6 +155,8 @@ def test_a_masked_load_without_other_that_reaches_a_result(dtype):
     assert check_kernel(row_sum, 1, x, out, 5, OTHER=True, BLOCK=8) == []
     finding = only(check_kernel(row_sum, 1, x, out, 5, OTHER=False, BLOCK=8, overflow=False))
     assert (finding.kind, finding.argument, finding.index) == ("undefined", "out", 0)
+    assert finding.program == (0, 0, 0)
+    assert finding.source.rpartition(":")[0].endswith("test_check.py")
 
 
 def test_a_masked_load_without_other_that_is_dropped_is_clean():
@@ -203,6 +205,7 @@ def asserting(x):
 
 
 def test_failed_assertions_are_findings():
+    assert check_kernel(asserting, 1, np.ones(1, np.float32)) == []
     finding = only(check_kernel(asserting, 1, np.zeros(1, np.float32)))
     assert (finding.kind, finding.message) == ("assertion", "not positive")
 

@@ -7,6 +7,7 @@ Coleman & Moré (1983) for graphs; Gebremedhin, Manne & Pothen (2005), "What col
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,28 +64,33 @@ def _greedy(pattern: Matrix) -> Any:
 
     Empty columns have none, -1.
     """
-    lower = int(np.diff(pattern.indptr).max(initial=0))
-    if lower == pattern.shape[1]:
-        return np.arange(lower)
-    meeting = (pattern.T @ pattern).tocsr()
-    starts, neighbors = meeting.indptr.tolist(), meeting.indices.tolist()
-    colors = _first_fit(range(pattern.shape[1]), starts, neighbors)
-    if colors.max(initial=-1) + 1 > lower:
-        fullest = np.argsort(-np.diff(meeting.indptr), kind="stable").tolist()
-        other = _first_fit(fullest, starts, neighbors)
+    fewest = int(np.diff(pattern.indptr).max(initial=0))
+    if fewest == pattern.shape[1]:
+        return np.arange(fewest)
+    columns = pattern.tocsc()
+    starts, rows = columns.indptr.tolist(), columns.indices.tolist()
+    colors = _first_fit(range(pattern.shape[1]), starts, rows, pattern.shape[0])
+    if colors.max(initial=-1) + 1 > fewest:
+        fullest = np.argsort(-np.diff(columns.indptr), kind="stable").tolist()
+        other = _first_fit(fullest, starts, rows, pattern.shape[0])
         if other.max(initial=-1) < colors.max(initial=-1):
             return other
     return colors
 
 
-def _first_fit(order: Any, starts: list[int], neighbors: list[int]) -> Any:
+def _first_fit(order: Iterable[int], starts: list[int], rows: list[int], count: int) -> Any:
+    """Color columns in an order; the colors met in each row are the bits of a number."""
     colors = [-1] * (len(starts) - 1)
-    for v in order:
-        if starts[v] == starts[v + 1]:
+    met = [0] * count
+    for column in order:
+        mine = rows[starts[column] : starts[column + 1]]
+        if not mine:
             continue
-        taken = {colors[u] for u in neighbors[starts[v] : starts[v + 1]]}
-        c = 0
-        while c in taken:
-            c += 1
-        colors[v] = c
+        taken = 0
+        for row in mine:
+            taken |= met[row]
+        first_free = ~taken & (taken + 1)
+        colors[column] = first_free.bit_length() - 1
+        for row in mine:
+            met[row] |= first_free
     return np.array(colors, dtype=np.int64)

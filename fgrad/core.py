@@ -8,6 +8,7 @@ floors above fill at import. Every eager operation passes through this file, so 
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -590,8 +591,7 @@ class ValueTracer(Tracer):
         return bool(self.value)
 
     def _integer(self, method: str) -> int:
-        value = self.value
-        return int(getattr(value, method)() if hasattr(value, method) else int(value))
+        return operator.index(self.value) if method == "__index__" else int(self.value)
 
 
 class _ArrayMeta(type):

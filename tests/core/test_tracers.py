@@ -1,5 +1,6 @@
 """Traced values keep to their transform: no perturbation confusion, no leaks, no silent conversions."""
 
+import operator
 import threading
 
 import numpy as np
@@ -249,3 +250,14 @@ def test_assignment_and_out_name_the_remedy():
     for f in (into, in_place):
         with pytest.raises(TypeError, match=r"existing array.*test_tracers.py"):
             fgrad.grad(f)(X)
+
+
+@pytest.mark.parametrize("value", [2.0, 0.6, np.array(2.0), np.float32(1.5)])
+def test_a_float_is_no_index(value):
+    """Python would otherwise truncate it; NumPy 2.0 asks for it before it lets an array be raised to a traced power."""
+    base = np.array([0.5, 3.0])
+    slope = fgrad.grad(lambda x: (base**x).sum())(value)
+    np.testing.assert_allclose(slope, (base**value * np.log(base)).sum(), rtol=1e-6)
+    for use in (operator.index, lambda x: [1, 2, 3][x], range):
+        with pytest.raises(TypeError):
+            fgrad.grad(lambda x, use=use: x * (use(x) is None))(value)

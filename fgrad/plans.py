@@ -75,7 +75,7 @@ def sum_to(ct: Any, kind: ArrayType) -> Any:
         lead = ct.ndim - len(shape)
         axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and ct.shape[i + lead] != 1))
         if axes:
-            wide = {"dtype": np.float32} if ct.__class__ is np.ndarray and ct.dtype == np.float16 else {}
+            wide = {"dtype": np.float32} if ct.dtype == np.float16 else {}
             ct = ct.sum(axis=axes, **wide).reshape(shape)
         if ct.shape != shape:  # a partial of fewer dimensions, such as a number
             ct = ct + zeros(kind)

@@ -13,7 +13,7 @@ from .graph import AccumulateGrad, GradientEdge, GraphNode
 from .hooks import as_tensor
 from .modes import mode
 from .tape import Output, apply, place_of
-from .tensor import LEAF, Tensor, type_name, wrap
+from .tensor import LEAF, Tensor, wrap
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
@@ -52,7 +52,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is not None:
         inputs = sequence(inputs)
         if not inputs:
-            raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         places = [requested_place(t) for t in inputs]
         work.captured = dict.fromkeys(places)
         work.needed = Needed.toward([place for place, _ in roots], places)
@@ -98,6 +98,8 @@ def grad(
         (tensor([6.]),)
     """
     inputs = sequence(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if allow_unused is False and materialize_grads:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -127,9 +129,8 @@ def _result(g, t, k, allowed, materialize, create):
     if g is None:
         if not allowed:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                "if "
-                "this is the desired behavior."
+                f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
             )
         return _zeros_for(t, create) if materialize else None
     if isinstance(g, Tensor):
@@ -271,7 +272,7 @@ def _implicit(root):
     if root._data.size != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if root._data.dtype.kind == "c":
-        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {type_name(root)}")
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype!r}")
     return wrap(np.ones(root._data.shape, root._data.dtype))
 
 

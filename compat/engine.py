@@ -327,7 +327,7 @@ def accumulate(leaf, g):
         g = in_dtype_of(leaf, g)
         if have is None:
             extras.grad = wrap(g if g.__class__ is np.ndarray and _ours_alone(g) else np.array(g, order="C"))
-        elif have._node is None and have._data.flags.writeable:
+        elif isinstance(have._data, np.ndarray) and have._data.flags.writeable:
             np.add(have._data, g, out=have._data)
             have.counter[0] += 1
         else:

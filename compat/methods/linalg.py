@@ -8,7 +8,7 @@ from collections import namedtuple
 import numpy as np
 
 from fgrad.extend import TABLE as P
-from fgrad.extend import state
+from fgrad.extend import Tracer, state
 
 from ..tape import apply
 from ..tensor import Tensor
@@ -266,7 +266,13 @@ def cholesky_inverse(input, upper=False):
 
 
 def qr(input, some=True):
-    return _qr(*np.linalg.qr(input, "reduced" if some else "complete"))
+    return _factors(input, "reduced" if some else "complete")
+
+
+def _factors(A, mode="reduced"):
+    if mode == "complete" and A.shape[-2] > A.shape[-1] and isinstance(A, Tracer) and A.concrete() is not None:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    return _qr(*np.linalg.qr(A, mode))
 
 
 def svd(input, some=True, compute_uv=True):
@@ -324,7 +330,7 @@ LINALG = types.SimpleNamespace(
     slogdet=composed(slogdet, "LinalgSlogdetBackward0"),
     inv=composed(inverse, "LinalgInvExBackward0"),
     cholesky=composed(lambda A, *, upper=False: cholesky(A, upper), "LinalgCholeskyExBackward0"),
-    qr=composed(lambda A, mode="reduced": _qr(*np.linalg.qr(A, mode)), "LinalgQrBackward0"),
+    qr=composed(_factors, "LinalgQrBackward0"),
     svd=composed(
         lambda A, full_matrices=True: result_type("linalg_svd", "U", "S", "Vh")(*np.linalg.svd(A, full_matrices)),
         "LinalgSvdBackward0",

@@ -10,7 +10,7 @@ from .. import dtypes
 from ..tensor import Tensor, normal_dim, wrap
 from .reduce import mean
 from .reduce import sum as total
-from .table import FUNCTIONS, composed, define
+from .table import FUNCTIONS, composed, define, without_derivative
 
 
 def diff(input, n=1, dim=-1):
@@ -105,8 +105,9 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     return bucketize(input, sorted_sequence, right=right or side == "right")
 
 
-for fun in (unique, bincount, histc):
-    define(fun.__name__, fun, out=False)
+for fun in (unique, bincount):
+    define(fun.__name__, without_derivative(fun, fun.__name__), out=False)
+define("histc", histc, out=False)
 for fun in (bucketize, searchsorted):
     define(fun.__name__, fun, method=False, out=False)
 

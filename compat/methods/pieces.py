@@ -9,7 +9,7 @@ from ..tensor import Tensor, normal_dim
 from .index import copy_
 from .reduce import result_type
 from .shape import as_strided, diagonal, expand, select, tensor_split
-from .table import FUNCTIONS, composed, define
+from .table import FUNCTIONS, composed, define, without_derivative
 
 
 def replaced(part, name):
@@ -157,7 +157,7 @@ define("msort", msort)
 define("frexp", composed(frexp), out=False)
 define("histogram", composed(histogram), out=False)
 define("corrcoef", corrcoef, out=False)
-define("unique_consecutive", unique_consecutive, out=False)
+define("unique_consecutive", without_derivative(unique_consecutive, "unique_consecutive"), out=False)
 
 
 # --------------------------------------------------------------------------------------- Python functions, elementwise

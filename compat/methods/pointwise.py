@@ -11,7 +11,7 @@ from fgrad.extend import TABLE as P
 from .. import dtypes
 from ..tensor import Tensor, wrap
 from ..views import imag_view, real_view, view
-from .table import FUNCTIONS, binary, composed, define, in_place, unary
+from .table import FUNCTIONS, binary, composed, define, in_place, unary, with_zero_slope, without_derivative
 
 # ---------------------------------------------------------------------------------------------- functions of one value
 
@@ -42,14 +42,9 @@ def _unrounded(prim):
             scale = np.asarray(10.0**decimals, input.dtype)
             return fun(input * scale) / scale
         kept = 0 * input if input.dtype.kind in "fcV" else np.zeros((), input.dtype)
-        return input + kept if whole and input.dtype.kind in "biu" else _with_zero_slope(prim(input), input)
+        return input + kept if whole and input.dtype.kind in "biu" else with_zero_slope(prim(input), input)
 
     return fun
-
-
-def _with_zero_slope(out, x):
-    """Return `out` as depending on `x` with derivative 0, as torch records sign, floor and the like."""
-    return P["select"](np.asarray(True), out, np.zeros((), out.dtype) * x) if x.dtype.kind in "fcV" else out
 
 
 for name, prim in _ROUNDING.items():
@@ -122,7 +117,7 @@ _pow_two = binary(P["pow"], quiet=True)
 
 def copysign(input, other):
     return (
-        _with_zero_slope(P["copysign"](input, other), other) if hasattr(other, "dtype") else P["copysign"](input, other)
+        with_zero_slope(P["copysign"](input, other), other) if hasattr(other, "dtype") else P["copysign"](input, other)
     )
 
 
@@ -138,7 +133,7 @@ def scaled(fun, name):
 
 def _rounded_division(input, other, rounding_mode):
     out = {"floor": P["floor"], "trunc": P["trunc"]}[rounding_mode](input / other)
-    return _with_zero_slope(out, input + other)
+    return with_zero_slope(out, input + other)
 
 
 def div(input, other, *, rounding_mode=None):
@@ -190,7 +185,7 @@ define("copysign", composed(copysign, promote="float"), inplace=True)
 define("xlogy", binary(P["xlogy"], "float", quiet=True), inplace=True)
 define("logaddexp", binary(P["logaddexp"], quiet=True))
 define("logaddexp2", binary(P["logaddexp2"], quiet=True))
-define("nextafter", binary(P["nextafter"]), inplace=True)
+define("nextafter", without_derivative(binary(P["nextafter"]), "nextafter"), inplace=True)
 define("heaviside", binary(P["heaviside"]), inplace=True)
 _COMPARISONS = {
     "eq": (),
@@ -272,7 +267,7 @@ def conj(input):
 
 def sgn(input):
     if input.dtype.kind != "c":
-        return _with_zero_slope(P["sign"](input), input)
+        return with_zero_slope(P["sign"](input), input)
     size = P["complex_abs"](input)
     return np.where(size == 0, 0, input / np.where(size == 0, 1, size))
 

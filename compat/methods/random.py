@@ -18,7 +18,7 @@ from fgrad.extend import Batch, state
 from .. import dtypes, views
 from ..tensor import Tensor, fresh, wrap
 from .create import filled, made, numpy_dtype, shape_of
-from .table import FUNCTIONS, define
+from .table import FUNCTIONS, define, zero_slope
 
 
 class Generator:
@@ -214,12 +214,19 @@ def randperm(n, *, generator=None, dtype=None, device=None, requires_grad=False)
     return made(source(generator).permutation(n).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
 
 
+def _drawn_from(out, *parameters):
+    """Return a draw that depends on its parameters with derivative 0, as torch has it."""
+    for x in parameters:
+        out = zero_slope(out, x) if isinstance(x, Tensor) and views.requires_grad(x) else out
+    return out
+
+
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None):
     dtypes.check_device(device)
     if size is None:
         a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
         shape = np.broadcast_shapes(a._data.shape, b._data.shape)
-        return fresh(_normal(shape, a._data.dtype, generator) * b._data + a._data)
+        return _drawn_from(fresh(_normal(shape, a._data.dtype, generator) * b._data + a._data), mean, std)
     return made(
         _normal(shape_of((size,)), numpy_dtype(dtype), generator) * numpy_dtype(dtype).type(std)
         + numpy_dtype(dtype).type(mean),
@@ -229,7 +236,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
 
 def bernoulli(input, p=None, *, generator=None, out=None):
     chance = input._data if p is None else p
-    return fresh((source(generator).random(input._data.shape) < chance).astype(input._data.dtype))
+    return _drawn_from(fresh((source(generator).random(input._data.shape) < chance).astype(input._data.dtype)), input)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
@@ -239,7 +246,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
 
 
 def poisson(input, generator=None):
-    return fresh(source(generator).poisson(input._data).astype(input._data.dtype))
+    return _drawn_from(fresh(source(generator).poisson(input._data).astype(input._data.dtype)), input)
 
 
 for fun in (randint, randint_like, randperm, normal, poisson):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy import ndarray
 
-from fgrad.extend import TABLE, Tracer, elementwise_types, kept_types, state
+from fgrad.extend import TABLE, Tracer, elementwise_types, kept_types, linear, state
 
 from .. import dtypes, views
 from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
@@ -392,6 +392,52 @@ def mapped_out(fun, x):
         return None
     return mapped(fun, x) if isinstance(x, (tuple, list)) else fun(x)
 
+
+# ------------------------------------------------------------------------------- what has no derivative, or a zero one
+
+
+def _refuse(ct, *, name):
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
+underivable = linear(
+    "underivable",
+    lambda value, x, *, name: value,
+    wrt=(1,),
+    type=lambda value, x, *, name: value,
+    transpose=(_refuse,),
+    doc="The value of an operation of x that has no derivative: asking for one is an error, not zero.",
+)
+
+
+def without_derivative(fun, name):
+    """Return a function of tensors whose results require grad where its operands do, and refuse backward."""
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        out = fun(*args, **kwargs)
+        source = next((t for t in found_in((args, kwargs)) if views.requires_grad(t)), None)
+        if source is None or not mode.enabled:
+            return out
+        return mapped(lambda t: _refusing(t, source, name), out)
+
+    return call
+
+
+def _refusing(t, source, name):
+    if t._data.dtype.kind not in "fcV":
+        return t
+    out = apply(underivable, (wrap_value(t._data), source), {"name": name}, state.interpreter)
+    out._node.__class__ = node_class("NotImplemented")
+    return out
+
+
+def with_zero_slope(out, x):
+    """Return value `out` as depending on `x` with derivative 0, as torch records sign, floor, draws and the like."""
+    return TABLE["select"](np.asarray(True), out, np.zeros((), out.dtype) * x) if x.dtype.kind in "fcV" else out
+
+
+zero_slope = composed(with_zero_slope, "NotImplemented")
 
 # ------------------------------------------------------------------------------------------ in place, and out=
 

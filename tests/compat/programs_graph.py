@@ -101,3 +101,37 @@ NODES = {
         (a * b).sum().backward(); (a * b * c).sum().backward(); h.remove(); (a * b).sum().backward(); show(str(log))
     """,
 }
+
+REFUSED = {
+    "what has no derivative": """
+        def message(f, x):
+            y = f(x)
+            try: torch.autograd.grad(y.sum(), x)
+            except NotImplementedError as e: return [y.requires_grad, str(e)]
+        b = torch.tensor([0., 1.])
+        for f in (lambda x: torch.nextafter(x, b),):
+            show(message(f, torch.tensor([1., 2.], requires_grad=True)))
+        x = torch.tensor([1., 2.], requires_grad=True)
+        show([x.unique().requires_grad, x.unique_consecutive().requires_grad, x.histc(2).requires_grad, x.argmax().requires_grad])
+    """,
+    "a complete decomposition of a tall matrix": """
+        raises RuntimeError: not differentiable when mode='complete' and nrows > ncols
+        x = torch.tensor([[4., 1.], [1., 3.], [0., 1.]], requires_grad=True)
+        q, r = torch.linalg.qr(x, mode="complete")
+        torch.autograd.grad(q.sum(), x)
+    """,
+    "draws have a zero slope": """
+        x = torch.tensor([.1, .2], requires_grad=True)
+        for f in (torch.bernoulli, torch.poisson, lambda m: torch.normal(m, 1.)):
+            y = f(x); show([y.requires_grad, torch.autograd.grad(y.sum(), x)])
+    """,
+    "grad without inputs": """
+        raises RuntimeError: `inputs` argument to `grad()` cannot be empty
+        torch.autograd.grad(torch.ones(2, requires_grad=True).sum(), [])
+    """,
+    "a recorded gradient is added to in place": """
+        x = torch.ones(2, requires_grad=True)
+        (x * x).sum().backward(create_graph=True); a = x.grad
+        (x * 3).sum().backward(); show([a is x.grad, a.detach(), a.requires_grad])
+    """,
+}

@@ -4,9 +4,6 @@ The new kernel moves each array's pointer to its example and calls the old one. 
 file, so its text is kept in the cache directory under the hash of what it says.
 """
 
-import hashlib
-import importlib.util
-
 from . import store, toolchain
 from .runtime import launch
 from .signature import bind, grid_shape
@@ -79,10 +76,4 @@ def _generated(kernel, moving):
     text = _HEAD.format(
         name=name, parameters=", ".join([*declared, *(f"{n}_batch" for n in moved)]), arguments=", ".join(passed)
     )
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    path = store.written(f"kernel_{digest}.py", text)
-    spec = importlib.util.spec_from_file_location(f"fgrad_generated_{digest}", path)
-    module = importlib.util.module_from_spec(spec)
-    setattr(module, f"{name}_one", kernel)
-    spec.loader.exec_module(module)
-    return getattr(module, f"{name}_batched")
+    return getattr(store.module_of(text, **{f"{name}_one": kernel}), f"{name}_batched")

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import tempfile
@@ -45,6 +46,19 @@ def written(name, text):
     path = Path(_folder_of_process().name) / name
     path.write_text(text)
     return path
+
+
+def module_of(text, **names):
+    """Return the module that a program text makes, imported from a file, since Triton reads kernels from theirs.
+
+    The file is named by a hash of the text. `names` are put into the module before it runs.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    spec = importlib.util.spec_from_file_location(f"fgrad_generated_{digest}", written(f"kernel_{digest}.py", text))
+    module = importlib.util.module_from_spec(spec)
+    vars(module).update(names)
+    spec.loader.exec_module(module)
+    return module
 
 
 @functools.cache

@@ -26,6 +26,7 @@ from fgrad.transforms.programs import has_tracers
 
 if TYPE_CHECKING:  # what generates code is loaded when the first function is compiled
     from fgrad.backend.cpu import Compiled
+    from fgrad.backend.gpu.lowered import LoweredGpu
     from fgrad.backend.lowered import Lowered
 
 CACHE_SIZE = 1024
@@ -229,17 +230,26 @@ class JittedFunction:
         _, key, static = self._signature(args, kwargs)
         return self._trace(key[0], key[1], static)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered | LoweredGpu:
         """Return what these arguments are compiled to: Programs, source, memory and work. It prints.
+
+        Args:
+            *args, **kwargs: the arguments of a call.
+            target: a GPU to compile for, as in "sm_90" (needs Triton, no GPU); None for this CPU.
 
         Example:
             >>> import numpy as np, fgrad
             >>> fgrad.jit(lambda x: np.tanh(x) * 2).lower(np.zeros(3)).flops
             6
         """
+        program = self.trace(*args, **kwargs).program.simplify()
+        if target is not None:
+            from fgrad.backend.gpu.lowered import LoweredGpu
+
+            return LoweredGpu(program, target, self._fast_math)
         from fgrad.backend.lowered import Lowered
 
-        return Lowered(self.trace(*args, **kwargs).program.simplify(), self._fast_math)
+        return Lowered(program, self._fast_math)
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, the bound and the number of signatures kept."""

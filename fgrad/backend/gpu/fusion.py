@@ -1,0 +1,307 @@
+"""Fusion: which equations of a Program make one kernel, and what passes between kernels through memory.
+
+A kernel works on a *domain*: arrays of one size, seen as rows and columns. Inside it a value is FULL (one number per
+row and column) or ROW (one per row, what a reduction along the columns leaves). A reduction over the rows, or over
+everything, ends the kernel: each program leaves a partial result, and a second kernel adds these up.
+
+The level of an equation is the number of kernels that must have run before it. Equations of one level and domain make
+one kernel, so kernels never wait for each other in a circle. What no kernel can express is a step of its own: a view,
+or a call of the array library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from fgrad.backend.gpu.layout import Access, access, packed, viewed
+from fgrad.core import ArrayType
+from fgrad.program import Atom, Equation, Literal, Program, Var
+
+FULL, ROW = "full", "row"
+
+REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "logsumexp", "reduce_any", "reduce_all")
+PARTIAL = ("reduce_sum", "reduce_max", "reduce_min")
+VIEWS = ("reshape", "transpose", "slice", "broadcast")
+
+LONGEST_ROW = 16384
+"""Columns that a program keeps in registers; longer rows are read in steps, once for each depth of reduction."""
+
+DTYPES = frozenset("bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64".split())
+
+
+class Domain(NamedTuple):
+    """Arrays of `rows * columns` elements in C order; one column means that nothing is reduced along rows."""
+
+    rows: int
+    columns: int
+
+
+@dataclass
+class Kernel:
+    """Equations that run as one kernel.
+
+    `kinds` says FULL or ROW for each value made here, by id. `loads` are the values that come from memory, with how
+    they are addressed, by (id, kind of what is computed from them). `stores` are written in full, `partials` summed up
+    over programs: (value, operand, primitive's name).
+    """
+
+    level: int
+    domain: Domain
+    equations: list[Equation] = field(default_factory=list)
+    kinds: dict[int, str] = field(default_factory=dict)
+    loads: dict[tuple[int, Access], Var] = field(default_factory=dict)
+    uses: dict[tuple[int, int], Access | None] = field(default_factory=dict)
+    stores: list[Var] = field(default_factory=list)
+    partials: list[Equation] = field(default_factory=list)
+
+
+@dataclass
+class Step:
+    """One equation outside of kernels: a `view` of an array, or a `call` of the array library."""
+
+    level: int
+    equation: Equation
+    kind: str
+
+
+class Plan(NamedTuple):
+    """A Program in the order it runs in: kernels and steps."""
+
+    program: Program
+    parts: list[Kernel | Step]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Return the kernels."""
+        return [part for part in self.parts if isinstance(part, Kernel)]
+
+
+def plan(program: Program, strides: Mapping[int, tuple[int, ...]] = MappingProxyType({})) -> Plan:
+    """Return how a simplified Program is cut into kernels and steps.
+
+    Args:
+        program: what runs.
+        strides: those of inputs that are not in C order, by id of the variable.
+    """
+    return _Planner(program, strides).result()
+
+
+def columns_by_size(program: Program) -> dict[int, int]:
+    """Return for each size of arrays along how many columns most of the work on them is reduced."""
+    votes: dict[int, Counter[int]] = {}
+    for eq in program.equations:
+        if eq.prim.name not in REDUCTIONS:
+            continue
+        x, axes = eq.inputs[0].type, eq.params["axes"]
+        kept = [n for a, n in enumerate(x.shape) if a not in axes]
+        if _trailing(axes, x.ndim):
+            votes.setdefault(x.size, Counter())[math.prod([x.shape[a] for a in axes])] += 2
+        elif _leading(axes) and kept:
+            votes.setdefault(x.size, Counter())[math.prod(kept)] += 1
+    best = {size: found.most_common(1)[0][0] for size, found in votes.items()}
+    return {size: columns for size, columns in best.items() if columns > 1}
+
+
+def _trailing(axes: Sequence[int], ndim: int) -> bool:
+    return 0 < len(axes) < ndim and tuple(axes) == tuple(range(ndim - len(axes), ndim))
+
+
+def _leading(axes: Sequence[int]) -> bool:
+    return tuple(axes) == tuple(range(len(axes)))
+
+
+class _Planner:
+    def __init__(self, program: Program, strides: Mapping[int, tuple[int, ...]]):
+        self.program = program
+        self.columns = columns_by_size(program)
+        self.ready: dict[int, int] = {id(v): 0 for v in program.inputs}
+        self.ready.update((id(v), 0) for v, _ in program.consts)
+        self.strides = dict(strides)
+        self.home: dict[int, Kernel] = {}
+        self.kernels: dict[tuple[int, Domain], Kernel] = {}
+        self.parts: list[tuple[int, int, int, Kernel | Step]] = []
+        self.outside: set[int] = {id(a) for a in program.outputs}
+        for eq in program.equations:
+            self._place(eq)
+
+    def result(self) -> Plan:
+        for kernel in self.kernels.values():
+            made = [v for eq in kernel.equations for v in eq.outputs]
+            kernel.stores = [v for v in made if id(v) in self.outside and id(v) in kernel.kinds]
+        self.parts.sort(key=lambda part: part[:3])
+        return Plan(self.program, [part[3] for part in self.parts])
+
+    # where an equation goes
+
+    def _place(self, eq: Equation) -> None:
+        if len(eq.outputs) == 1 and _computable(eq):
+            if eq.prim.name in REDUCTIONS:
+                if self._reduce(eq):
+                    return
+            elif eq.prim.name == "reshape":
+                if self._relabel(eq):
+                    return
+            elif expression(eq) is not None and self._elementwise(eq):
+                return
+        self._step(eq, "view" if self._is_view(eq) else "call")
+
+    def _elementwise(self, eq: Equation) -> bool:
+        out = eq.outputs[0].type
+        for kernel in self._homes(eq):
+            if kernel.domain.columns > 1 and kernel.domain.rows == out.size and self._join(eq, kernel.domain, ROW):
+                return True
+        return self._join(eq, self._domain(out), FULL)
+
+    def _reduce(self, eq: Equation) -> bool:
+        x, axes = eq.inputs[0].type, eq.params["axes"]
+        domain = self._domain(x)
+        length = math.prod([x.shape[a] for a in axes])
+        if length == 1:
+            return False
+        in_steps = domain.columns > LONGEST_ROW
+        if _trailing(axes, x.ndim) and length == domain.columns and (eq.prim.name in PARTIAL or not in_steps):
+            return self._join(eq, domain, FULL, ROW)
+        whole = len(axes) == x.ndim
+        over_rows = _leading(axes) and x.size // length == domain.columns > 1
+        if eq.prim.name in PARTIAL and (whole or over_rows) and not in_steps:
+            return self._join(eq, domain, FULL, None)
+        return False
+
+    def _relabel(self, eq: Equation) -> bool:
+        """Let a reshaped value of a kernel be the same value under another shape."""
+        a = eq.inputs[0]
+        kernel = self.home.get(id(a))
+        if kernel is None or id(a) not in kernel.kinds:
+            return False
+        self._add(eq, kernel, kernel.kinds[id(a)], {0: None})
+        return True
+
+    def _step(self, eq: Equation, kind: str) -> None:
+        level = max([self._available(a) for a in eq.inputs], default=0)
+        self.outside.update(id(a) for a in eq.inputs)
+        for v in eq.outputs:
+            self.ready[id(v)] = level
+        if kind == "view":
+            self.strides[id(eq.outputs[0])] = viewed(eq, self._strides(eq.inputs[0]))
+        self.parts.append((level, 0, len(self.parts), Step(level, eq, kind)))
+
+    def _is_view(self, eq: Equation) -> bool:
+        if eq.prim.name not in VIEWS or not isinstance(eq.inputs[0], Var):
+            return False
+        x = eq.inputs[0]
+        return eq.prim.name != "reshape" or self._strides(x) == packed(x.type.shape)
+
+    # joining kernels
+
+    def _join(self, eq: Equation, domain: Domain, seen: str, made: str | None = FULL) -> bool:
+        """Put an equation into the kernel of its level and domain; False if one of its operands cannot be addressed.
+
+        `seen` is the kind of its operands (broadcast), `made` that of its result, None for a partial result.
+        """
+        made = ROW if seen == ROW else made
+        shape = eq.inputs[0].type.shape if eq.prim.name in REDUCTIONS else eq.outputs[0].type.shape
+        uses: dict[int, Access | None] = {}
+        inside: dict[int, Kernel] = {}
+        level = 0
+        for k, a in enumerate(eq.inputs):
+            if not isinstance(a, Var):
+                continue
+            kernel = self.home.get(id(a))
+            fits = kernel is not None and kernel.domain == domain and self._fits(a, kernel, shape, domain, seen)
+            if kernel is not None and fits:
+                inside[k] = kernel
+                level = max(level, kernel.level)
+                continue
+            level = max(level, self._available(a))
+            uses[k] = access(a.type.shape, self._strides(a), shape, domain, seen)
+            if uses[k] is None:
+                return False
+        for k, kernel in inside.items():
+            a = eq.inputs[k]
+            if kernel.level == level:
+                uses[k] = None
+                continue
+            uses[k] = access(a.type.shape, packed(a.type.shape), shape, domain, seen)
+            if uses[k] is None:
+                return False
+        kernel = self.kernels.get((level, domain))
+        if kernel is None:
+            kernel = self.kernels[level, domain] = Kernel(level, domain)
+            self.parts.append((level, 1, len(self.parts), kernel))
+        self._add(eq, kernel, made, uses)
+        return True
+
+    def _add(self, eq: Equation, kernel: Kernel, made: str | None, uses: dict[int, Access | None]) -> None:
+        v = eq.outputs[0]
+        for k, a in enumerate(eq.inputs):
+            found = uses.get(k)
+            if found is not None and isinstance(a, Var):
+                kernel.loads[id(a), found] = a
+                self.outside.add(id(a))
+            kernel.uses[id(v), k] = found
+        if made is None:
+            kernel.partials.append(eq)
+            self.ready[id(v)] = kernel.level + 1
+        else:
+            kernel.kinds[id(v)] = made
+            self.home[id(v)] = kernel
+        kernel.equations.append(eq)
+
+    @staticmethod
+    def _fits(a: Atom, kernel: Kernel, shape: tuple[int, ...], domain: Domain, seen: str) -> bool:
+        """Return whether a value of a kernel stands where an operand of `shape` is read: no element moves."""
+        kind = kernel.kinds[id(a)]
+        if seen == ROW:
+            return kind == ROW and a.type.size == domain.rows
+        if kind == FULL or domain.rows == 1:
+            return kind == ROW or a.type.size == math.prod(shape)
+        seen_as = access(a.type.shape, packed(a.type.shape), shape, domain, FULL)
+        return seen_as is not None and not seen_as.columns and len(seen_as.rows) == 1 and seen_as.rows[0][1] == 1
+
+    # what is known of values
+
+    def _homes(self, eq: Equation) -> list[Kernel]:
+        found = [self.home[id(a)] for a in eq.inputs if id(a) in self.home]
+        return [k for k in found if any(k.kinds.get(id(a)) == ROW for a in eq.inputs)]
+
+    def _domain(self, kind: ArrayType) -> Domain:
+        columns = self.columns.get(kind.size, 1)
+        return Domain(kind.size // columns if columns else 0, columns)
+
+    def _available(self, a: Atom) -> int:
+        """Return the level at which a value can be read from memory."""
+        if isinstance(a, Literal):
+            return 0
+        kernel = self.home.get(id(a))
+        return self.ready[id(a)] if kernel is None else kernel.level + 1
+
+    def _strides(self, a: Atom) -> tuple[int, ...]:
+        return self.strides.get(id(a), packed(a.type.shape))
+
+
+def _computable(eq: Equation) -> bool:
+    """Return whether all values of an equation have elements, and types that kernels compute with."""
+    return all(v.type.dtype.name in DTYPES and v.type.size for v in (*eq.inputs, *eq.outputs))
+
+
+_INTEGERS_DIFFER = frozenset("floor_divide rem fmod pow ldexp sqrt_rn".split())
+
+
+def expression(eq: Equation) -> str | None:
+    """Return the Triton expression of an elementwise equation in x, y and z, None if there is none."""
+    text = eq.prim.gpu
+    if eq.prim.name == "broadcast":
+        return "x"
+    if text is None or eq.prim.name in ("reshape", "transpose", "slice"):
+        return None
+    head = text.partition(".")[0]
+    if head.isidentifier() and head not in ("tl", "libdevice", "x"):  # the name of a kernel, not an expression
+        return None
+    if eq.prim.name in _INTEGERS_DIFFER and eq.outputs[0].type.dtype.kind != "f":
+        return None
+    return text

@@ -1,0 +1,104 @@
+"""Programs cut into generated Triton kernels give what NumPy gives: interpreted by the twin, forward and gradient."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton", reason="Triton's wheels exist for Linux alone, see the extra fgrad[triton]")
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad.backend.gpu.fusion import Step
+from fgrad.backend.gpu.program import GpuProgram
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 100)).astype(np.float32)
+B = RNG.normal(size=100).astype(np.float32)
+CUBE = RNG.normal(size=(4, 5, 6)).astype(np.float32)
+LONG = RNG.normal(size=(3, 40000)).astype(np.float32)
+
+
+def program_of(f, *args):
+    return fgrad.make_ir(f)(*args).simplify()
+
+
+def compare(f, *args, rtol=2e-5):
+    """Run a function's Program on the twin and on NumPy; return what it was cut into."""
+    program = program_of(f, *args)
+    compiled = GpuProgram(program)
+    got, want = compiled.compute(*args), program.compute(*args)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+    return compiled.plan
+
+
+def energy(x, b):
+    return (fgrad.nn.gelu(fgrad.nn.standardize(x) * b) ** 2).sum()
+
+
+ONE_KERNEL = {
+    "elementwise": (lambda x, b: fnp.tanh(x) * 2 + 1, X, B),
+    "softmax": (lambda x, b: fgrad.nn.softmax(x + b), X, B),
+    "logsumexp": (lambda x, b: fgrad.nn.logsumexp(x * b, axis=-1), X, B),
+    "sum of all": (lambda x, b: ((x - b) ** 2).sum(), X, B),
+    "maximum of all": (lambda x, b: (x - b).max(), X, B),
+    "reductions at three depths, and over the rows": (fgrad.grad(energy, (0, 1)), X, B),
+    "broadcasts along any axis": (lambda x, y: x * y[:, :1, :1] + y[0], CUBE, CUBE),
+    "views": (lambda x, y: x.T * 2 + y[::1, :, :].T, CUBE, CUBE),
+    "reshaped inside": (lambda x, y: fnp.where(x > 0, x, y).reshape(20, 6).sum(1), CUBE, CUBE),
+    "long rows in steps": (lambda x, y: fgrad.nn.softmax(x) + y, LONG, LONG),
+    "integers and bools": (lambda x, y: (x.astype(np.int64) * 3 + 1 > 2) & (y < 0), CUBE, CUBE),
+}
+
+
+@pytest.mark.parametrize("case", ONE_KERNEL)
+def test_one_kernel(case):
+    plan = compare(*ONE_KERNEL[case], rtol=1e-4)
+    assert len(plan.kernels) == 1
+    assert all(part.kind == "view" for part in plan.parts if isinstance(part, Step))
+
+
+def test_long_rows_of_float64():
+    x = LONG.astype(np.float64)
+    plan = compare(fgrad.grad(lambda x: (fgrad.nn.standardize(x) ** 3).sum()), x, rtol=1e-11)
+    assert len(plan.kernels) == 1
+
+
+def test_half_precision_is_computed_in_float32():
+    x = X.astype(np.float16)
+    got = GpuProgram(program_of(fgrad.nn.softmax, x)).compute(x)[0]
+    assert got.dtype == np.float16
+    np.testing.assert_allclose(got, fgrad.nn.softmax(x.astype(np.float32)), rtol=1e-3)
+
+
+def test_products_are_calls_between_kernels():
+    def loss(w, v):
+        return (fnp.tanh(X @ w) @ v).sum()
+
+    w, v = RNG.normal(size=(100, 8)).astype(np.float32), RNG.normal(size=(8, 3)).astype(np.float32)
+    plan = compare(fgrad.grad(loss, (0, 1)), w, v, rtol=1e-4)
+    calls = [part.equation.prim.name for part in plan.parts if isinstance(part, Step) and part.kind == "call"]
+    assert set(calls) == {"dot_general"}
+
+
+def test_results_are_arrays_of_their_own():
+    x = X.copy()
+    a, b, c = GpuProgram(program_of(lambda x: (x, x * 1.0, x.T), x)).compute(x)
+    for out in (a, b, c):
+        assert not np.shares_memory(out, x)
+
+
+def test_lowering_needs_no_gpu():
+    low = fgrad.jit(fgrad.grad(energy, (0, 1))).lower(
+        np.ones((512, 1024), np.float32), np.ones(1024, np.float32), target="sm_90"
+    )
+    first, _ = low.parts
+    assert first.report.spill_bytes == 0
+    assert first.report.load_bits == 128
+    assert low.moved <= 1.3 * low.least
+    assert {"H100", "H200"} == set(low.projections)
+    assert "projection, not measured" in str(low)
+    assert "tl.store" in first.text
+    with pytest.raises(ValueError, match="target: got 'sm_1'"):
+        fgrad.jit(energy).lower(X, B, target="sm_1")

@@ -5,6 +5,7 @@ from importlib import import_module as _import_module
 from fgrad.lax import elementwise as _elementwise
 from fgrad.lax import reductions as _reductions
 from fgrad.lax import shapes as _shapes
+from fgrad.lax import windows as _windows
 from fgrad.lax.associative import associative_scan
 from fgrad.lax.collective import all_gather, all_to_all, axis_index, pmax, pmean, pmin, ppermute, psum, psum_scatter
 from fgrad.lax.control import cond, fori_loop, map, scan, switch, while_loop
@@ -12,6 +13,7 @@ from fgrad.lax.elementwise import *  # noqa: F403
 from fgrad.lax.implicit import custom_linear_solve, custom_root, fixed_point
 from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
+from fgrad.lax.windows import *  # noqa: F403
 from fgrad.transforms.collective import axis_size
 from fgrad.transforms.stop import stop_gradient
 
@@ -67,5 +69,6 @@ __all__ = [
     *_elementwise.__all__,
     *_reductions.__all__,
     *_shapes.__all__,
+    *_windows.__all__,
     *_SPECIAL,
 ]

@@ -141,3 +141,23 @@ row(
     T,
     T[:, :, 1:3],
 )
+row("reduce", lambda m, x: [m.reduce(x, 0.0, m.add, axes) for axes in ((0,), (2, 1), ())], T)
+row("reduce", lambda m, x: m.reduce(x, 1.0, m.mul, (0, 2)), T + 0.1)
+for padding in ("SAME", "VALID", [(0, 0), (1, 0), (2, 1)]):
+    row(
+        "reduce_window",
+        lambda m, x, p=padding: [
+            m.reduce_window(x, -np.inf, m.max, (1, 2, 3), (1, 1, 2), p),
+            m.reduce_window(x, 0.0, m.add, (1, 2, 2), (1, 2, 1), p),
+        ],
+        np.sin(3 * T),
+    )
+row("reduce_window", lambda m, x: m.reduce_window(x, 0.0, m.add, (2, 2), (1, 1), "VALID", (1, 2), (1, 2)), M)
+for padding in ("SAME", "VALID", [(1, 2), (0, 1)]):
+    row("conv_transpose", lambda m, x, w, p=padding: m.conv_transpose(x, w, (2, 3), p), IMAGES, KERNELS)
+row(
+    "conv_transpose",
+    lambda m, x, w: m.conv_transpose(x, w, (2,), "SAME", (2,), ("NCH", "OIH", "NCH"), transpose_kernel=True),
+    T,
+    np.cos(np.arange(24.0)).reshape(3, 2, 4),
+)

@@ -46,6 +46,11 @@ def test_a_name_that_is_not_there():
         (lambda: lax.collapse(X, 1, 1), X[:, None]),
         (lambda: lax.iota(np.int8, 0), np.zeros(0)),
         (lambda: lax.dot_general(X, X, (((-1,), (-1,)), ((), ()))), X @ X.T),
+        (lambda: lax.reduce(X, 0.0, lax.add, (0, 1)), 15.0),
+        (lambda: lax.reduce(np.zeros((0, 2)), 1.0, lax.mul, (0,)), [1.0, 1.0]),
+        (lambda: lax.reduce((X, X), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,))[1], [0.0, 4.0, 10.0]),
+        (lambda: lax.reduce_window(X, 0.0, lax.add, (3, 1)), np.zeros((0, 3))),
+        (lambda: lax.reduce_window(X, 0.0, lax.add, (2, 3)), [[15.0]]),
         (lambda: lax.conv(np.ones((1, 1, 0)), np.ones((1, 1, 1)), (1,), "SAME"), np.zeros((1, 1, 0))),
     ],
 )
@@ -78,6 +83,8 @@ def test_reductions_keep_the_dtype(name, dtype):
         (lambda: lax.top_k(X, 4), ValueError, "k must be between 0 and"),
         (lambda: lax.reduce_sum(X, (2,)), np.exceptions.AxisError, "out of bounds"),
         (lambda: lax.conv(X, X, (1,), "FULL"), ValueError, "padding must be"),
+        (lambda: lax.conv_transpose(X[None], X[None], (1,), "FULL"), ValueError, "padding must be"),
+        (lambda: lax.reduce_window(X, 0.0, lax.add, (2,)), ValueError, "must have 2 entries"),
         (lambda: lax.conv_general_dilated(X, X, (), "VALID", batch_group_count=2), NotImplementedError, "must be 1"),
         (
             lambda: lax.conv_general_dilated(X[None], X[None], (1,), "SAME", (2,)),

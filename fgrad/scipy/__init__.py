@@ -4,6 +4,6 @@ Values are computed here where NumPy suffices. What takes SciPy itself, the solv
 functions of `special`, imports it when called; it comes with the extra `fgrad[scipy]`.
 """
 
-from fgrad.scipy import linalg, optimize, signal, sparse, special, stats
+from fgrad.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 
-__all__ = ["linalg", "optimize", "signal", "sparse", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"]

@@ -77,7 +77,10 @@ def page():
 
 
 ABSENT_HEADER = """
-## fgrad.scipy.optimize
+## fgrad.scipy.optimize, fgrad.scipy.interpolate
+
+`RegularGridInterpolator` is a class, differentiated by its samples and its points, forward and reverse, under `vmap`
+and `jit`.
 
 `minimize`, `root` and `least_squares` run SciPy's solvers and are not differentiated themselves; they take exact
 gradients, Jacobians and products with Hessians from fgrad.

@@ -25,7 +25,7 @@ def test_every_function_has_a_row():
         if place.startswith("fgrad.numpy"):
             public = functions(module) & set(getattr(module, "__all__", vars(module)))
             assert public == set(table), place
-    for name in ("special", "linalg", "signal"):
+    for name in sorted(set(TABLES) - {"stats"}):
         assert set(TABLES[name]) == set(getattr(fgrad.scipy, name).__all__), name
 
 

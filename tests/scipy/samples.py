@@ -5,6 +5,8 @@
 
 import numpy as np
 
+import fgrad.scipy
+from tests.numpy import linalg_samples
 from tests.numpy.samples import call, floats
 
 POSITIVE = np.array([0.3, 0.9, 1.7, 4.4, 12.5])
@@ -106,7 +108,7 @@ MATRIX = 3 * np.eye(3) + floats(3, 3)
 POSITIVE_MATRIX = MATRIX @ MATRIX.T
 TURNING = np.array([[0.5, -2.0, 0.3], [1.5, 0.4, 0.1], [0.2, 0.3, 3.0]])  # has complex eigenvalues
 T = floats(2, 3)
-P3 = np.array([0.2, 0.5, 0.3])
+P3, UP3 = np.array([0.2, 0.5, 0.3]), np.array([0.3, 1.1, 1.9])
 
 SPECIAL = {
     **{name: [call(x)] for name, x in ONE.items()},
@@ -147,4 +149,24 @@ SIGNAL = {
     "fftconvolve": [call(MATRIX, T), call(MATRIX, T[:1], "same", axes=1)],
     "detrend": [call(MATRIX), call(MATRIX, 0, "constant")],
 }
-TABLES = {"special": SPECIAL, "stats": STATS, "linalg": LINALG, "signal": SIGNAL}
+FFT = {
+    **{name: [call(T), call(T, 3, axis=0)] for name in ("dct", "idct")},
+    **{name: [call(T), call(T, 3, (4, 2), norm="ortho")] for name in ("dctn", "idctn")},
+    **{name: linalg_samples.FFT[name] for name in fgrad.scipy.fft.__all__ if name in linalg_samples.FFT},
+}
+INTEGRATE = {
+    **{name: [call(T, T[:1].cumsum(1) + 4.0), call(T, axis=0)] for name in ("trapezoid", "cumulative_trapezoid")},
+    "simpson": [call(MATRIX, UP3), call(np.concatenate([T, T], 1), axis=1)],
+}
+NDIMAGE = {
+    "map_coordinates": [call(MATRIX, np.array([[0.4, 1.3], [1.6, 0.2]])), call(MATRIX, np.array([[0.4], [2.6]]))]
+}
+TABLES = {
+    "special": SPECIAL,
+    "stats": STATS,
+    "linalg": LINALG,
+    "signal": SIGNAL,
+    "fft": FFT,
+    "integrate": INTEGRATE,
+    "ndimage": NDIMAGE,
+}

@@ -207,31 +207,16 @@ class Prepared:
     """
 
     def __init__(self, derivative: SparseDerivative, given: _Arguments):
-        try:
-            import scipy.sparse
-        except ImportError as error:
-            raise ImportError(
-                f"fgrad.{derivative.name} returns SciPy's sparse arrays, and SciPy cannot be imported: "
-                "pip install 'fgrad[scipy]'"
-            ) from error
-        from fgrad.sparse import coloring, pattern  # here, for they need SciPy
+        _check_scipy(derivative.name)
+        from fgrad.sparse.coloring import color, color_symmetric  # here, for it needs SciPy
 
         self.name, self.check, self.chunk = derivative.name, derivative.check, derivative.chunk
         symmetric = self.name == "sparse_hessian"
-        self._program = program = _recorded(derivative, given)
+        program = _recorded(derivative, given)
         columns = [t for t, a in zip(given.types, given.active, strict=True) if a]
-        size = sum(t.size for t in columns)
-        self.shape = sum(t.size for t in program.out_types), size
-        if derivative.sparsity is None:
-            self.pattern = pattern.jacobian_pattern(program, given.active)
-        else:
-            self.pattern = self._given(scipy.sparse.csr_array(derivative.sparsity))
-        if symmetric:
-            mirrored = self.pattern.T.tocsr()
-            self.pattern = (self.pattern + mirrored if derivative.sparsity is not None else
-                            self.pattern.multiply(mirrored)).tocsr()  # fmt: skip
-            self.pattern.sort_indices()
-        found = coloring.color_symmetric(self.pattern) if symmetric else coloring.color(self.pattern)
+        self.shape = sum(t.size for t in program.out_types), sum(t.size for t in columns)
+        self.pattern = _pattern(derivative, program, given.active, self.shape)
+        found = color_symmetric(self.pattern) if symmetric else color(self.pattern)
         self.column_colors, self.row_colors = found.columns, found.rows
         self._passes = found.passes
         self._places = _places(self.pattern, found, symmetric)
@@ -245,15 +230,6 @@ class Prepared:
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<{self.name}, {rows} by {columns}: {self.pattern.nnz} entries in {self.colors} passes>"
-
-    def _given(self, matrix: Any) -> Any:
-        """Return the user's pattern as a boolean matrix; ValueError if its shape is wrong."""
-        if matrix.shape != self.shape:
-            raise ValueError(f"{self.name}: sparsity must have shape {self.shape}, got {matrix.shape}")
-        matrix = matrix.astype(bool)
-        matrix.eliminate_zeros()
-        matrix.sum_duplicates()
-        return matrix
 
     def matrix(self, values: Sequence[Any]) -> Any:
         """Return the derivative at the arguments' values."""
@@ -298,6 +274,39 @@ class Prepared:
                 f"{self.name}: the pattern misses entries in {wrong.size} rows, the first of them row {wrong[0]}: "
                 f"along a random direction the derivative is {wanted[wrong[0]]}, the matrix gives {got[wrong[0]]}"
             )
+
+
+def _check_scipy(name: str) -> None:
+    try:
+        import scipy.sparse  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"fgrad.{name} returns SciPy's sparse arrays, and SciPy cannot be imported: pip install 'fgrad[scipy]'"
+        ) from error
+
+
+def _pattern(derivative: SparseDerivative, program: Program, active: Sequence[bool], shape: tuple[int, int]) -> Any:
+    """Return the pattern, found or given by the user, with its entries in order; ValueError if its shape is wrong."""
+    from scipy.sparse import csr_array
+
+    from fgrad.sparse.pattern import jacobian_pattern  # here, for it needs SciPy
+
+    symmetric = derivative.name == "sparse_hessian"
+    if derivative.sparsity is None:
+        pattern = jacobian_pattern(program, active)
+        if symmetric:  # it and its mirror image both have all entries, and so has what they share
+            pattern = pattern.multiply(pattern.T)
+    else:
+        pattern = csr_array(derivative.sparsity)
+        if pattern.shape != shape:
+            raise ValueError(f"{derivative.name}: sparsity must have shape {shape}, got {pattern.shape}")
+        pattern = pattern.astype(bool)
+        if symmetric:
+            pattern = pattern + pattern.T
+    pattern = pattern.tocsr()
+    pattern.eliminate_zeros()
+    pattern.sum_duplicates()
+    return pattern
 
 
 def _recorded(derivative: SparseDerivative, given: _Arguments) -> Program:

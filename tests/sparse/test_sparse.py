@@ -1,5 +1,6 @@
 """Sparse derivatives are the dense ones, and their patterns have an entry wherever those are other than zero."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -349,6 +350,12 @@ def test_what_is_not_sparse_is_refused_before_memory_runs_out():
         ValueError, match=r"not sparse: at primitive 'cumsum' \(.*test_sparse.py:\d+.*\) each of 100000"
     ):
         fgrad.sparse_jacobian(lambda x: np.cumsum(x) ** 2)(np.ones(100_000))
+
+
+def test_without_scipy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(ImportError, match=r"fgrad.sparse_hessian returns SciPy's.*pip install 'fgrad\[scipy\]'"):
+        fgrad.sparse_hessian(np.sum)(X)
 
 
 @pytest.mark.heavy

@@ -22,8 +22,8 @@ from .methods import FUNCTIONS, index
 from .tape import FREED, Output, clock, node_name
 from .tensor import LEAF, Tensor
 
-here, now, next_serial, span, stack = profiler.here, profiler.now, profiler.next_serial, profiler.span, profiler.stack
-Observer, kind_of = profiler.Observer, profiler.kind_of
+here, now, next_serial, stack = profiler.here, profiler.now, profiler.next_serial, profiler.stack
+Observer, kind_of, span, timed = profiler.Observer, profiler.kind_of, profiler.span, profiler.timed
 
 NAMESPACES = ("fgrad.compat", *[f"fgrad.compat.{name}" for name in ("nn.functional", "linalg", "fft", "special")])
 
@@ -187,10 +187,10 @@ def _facts(args, kwargs, out, prim):
         data = out._data
         facts += (data.shape, data.dtype)
         facts[1] = data.__class__ is not ndarray or data.base is None or data.size == 1
-        return facts
+        return tuple(facts)
     for x in out if out.__class__ is tuple else (out,):
         facts += (_kind(x), None)
-    return facts
+    return tuple(facts)
 
 
 def _kind(x):
@@ -255,13 +255,12 @@ def _observed_work(original):
                 if plan not in seen_plans:
                     seen_plans[plan] = SeenPlan(plan, "")
                 node._plan = seen_plans[plan]
-        with span(node.__class__.__name__, "backward", None, ("tape", node._seq)) as event:
-            original(self, node, g)
-            if place.ledgers and saved and node._saved is FREED:
-                for ledger in place.ledgers:
-                    ledger.release(saved)
-            if place.shapes:
-                event.facts = _facts_of_gradients(g if g.__class__ is list else (g,))
+        facts = _facts_of_gradients(g if g.__class__ is list else (g,)) if place.shapes else None
+        link = "tape", node._seq
+        timed(place, node.__class__.__name__, "backward", link, facts, original, self, node, g)
+        if place.ledgers and saved and node._saved is FREED:
+            for ledger in place.ledgers:
+                ledger.release(saved)
 
     return work
 
@@ -270,18 +269,19 @@ def _facts_of_gradients(grads):
     facts = [len(grads), False, None]
     for g in grads:
         facts += (g.shape, g.dtype) if g.__class__ is ndarray else (_kind(g), None)
-    return facts
+    return tuple(facts)
 
 
 def _observed_finish(original):
     def finish(self, leaf, g):
-        if g is None or not self.accumulate:
+        place = here.place
+        if g is None or not self.accumulate or not place.observers:
             original(self, leaf, g)
             return
-        facts = _facts_of_gradients((g,)) if here.place.shapes else None
-        with span("torch::autograd::AccumulateGrad", "backward", facts) as event:
-            original(self, leaf, g)
-            for ledger in here.place.ledgers:
-                ledger.enter(leaf.extras.grad._data, event.serial)
+        facts = _facts_of_gradients((g,)) if place.shapes else None
+        timed(place, "torch::autograd::AccumulateGrad", "backward", None, facts, original, self, leaf, g)
+        made = leaf.extras.grad  # a hook may have taken it away
+        for ledger in place.ledgers if made is not None else ():
+            ledger.enter(made._data, place.last)
 
     return finish

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from fgrad import tree
 from fgrad.backend import cpu
 from fgrad.backend.cpu import Compiled
+from fgrad.backend.guard import MISS
 from fgrad.backend.lowered import flops
 from fgrad.core import Primitive, state
 from fgrad.plans import Plan
-from fgrad.profiler.record import Observer, Seen, here, span
+from fgrad.profiler.record import Observer, Seen, here, span, timed
+from fgrad.program import Program
 from fgrad.transforms import checkpoint, jacobian, jit, linearize, programs, transpose
 from fgrad.transforms.jit import JittedFunction, _Entry
 from fgrad.transforms.linearize import _PICK, Linearize, LinearTracer, Node
@@ -39,20 +43,45 @@ def probes() -> Iterator[Probe]:
 # ------------------------------------------------------------------------------------------------------------- jit
 
 
+_guards: weakref.WeakKeyDictionary[JittedFunction, Callable[[Any], Any]] = weakref.WeakKeyDictionary()
+"""The quick ways into jitted functions, made anew with generated code that is an event."""
+
+
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: JittedFunction, *args: Any, **kwargs: Any) -> Any:
-        if not here.place.observers:
+        place = here.place
+        if not place.observers:
             return original(self, *args, **kwargs)
-        with span(self._label, "jit"):
-            return self._call(args, kwargs)  # not by the guard, whose code would not be seen
+        return timed(place, self._label, "jit", None, None, _call, self, args, kwargs)
 
     return call
 
 
+def _call(function: JittedFunction, args: Any, kwargs: Any) -> Any:
+    guard = _guards.get(function)
+    if guard is not None and not kwargs and jit.jit_enabled():
+        out = guard(args)
+        if out is not MISS:
+            return out
+    return function._call(args, kwargs)
+
+
+class _Watched(NamedTuple):
+    """An entry of a jitted function as guards know it, whose code is an event."""
+
+    compiled: Any
+    out_tree: Any
+
+
 def _observed_make_guard(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make_guard(function: JittedFunction, *args: Any) -> Any:
-        """Make none for a call that is observed: it would not be used, and costs more than the call."""
-        return function._guard if here.place.observers else original(function, *args)
+    def make_guard(function: JittedFunction, in_tree: Any, leaves: Any, entry: Any) -> Any:
+        if not here.place.observers:
+            return original(function, in_tree, leaves, entry)
+        code = functools.partial(compute, entry.compiled, facts_of_program(entry.compiled.program))
+        guard = original(function, in_tree, leaves, _Watched(SimpleNamespace(compute=code), entry.out_tree))
+        if guard is not None:
+            _guards[function] = guard
+        return function._guard
 
     return make_guard
 
@@ -77,20 +106,27 @@ def _observed_run(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: _Entry, leaves: Sequence[Any]) -> Any:
         if not here.place.observers:
             return original(self, leaves)
-        return tree.unflatten(self.out_tree, compute(self.compiled_for(leaves), leaves))
+        compiled = self.compiled_for(leaves)
+        return tree.unflatten(self.out_tree, compute(compiled, facts_of_program(compiled.program), *leaves))
 
     return run
 
 
-def compute(compiled: Compiled, args: Sequence[Any]) -> Any:
-    """Run generated code, as one event."""
-    program = compiled.program
+def compute(compiled: Compiled, facts: Any, *args: Any) -> Any:
+    """Run generated code as one event, if the thread is observed."""
+    place = here.place
+    if not place.observers:
+        return compiled.compute(*args)
+    return timed(place, f"generated: {compiled.label}", "region", None, facts, compiled.compute, *args)
+
+
+def facts_of_program(program: Program) -> list[Any]:
+    """Return the facts of generated code: what goes in and comes out, and the operations between."""
     kinds = [*program.in_types, *program.out_types]
     facts = [len(program.in_types), sum(t.size * t.dtype.itemsize for t in kinds), flops(program)]
     for kind in kinds:
         facts += (kind.shape, kind.dtype)
-    with span(f"generated: {compiled.label}", "region", facts):
-        return compiled.compute(*args)
+    return facts
 
 
 def _observed_tiles(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,10 +158,10 @@ class Watched:
 
     def pull(self, saved: Any, types: Any, params: Any, ct: Any) -> Any:
         """Pull a cotangent back, observed if the thread is."""
-        if not here.place.observers:
-            return self.plan.pull(saved, types, params, ct)
-        with span(self.name, "backward", link=self.link):
-            return seen_pull(self.plan.pull, saved, types, params, ct)
+        place, pull = here.place, self.plan.pull
+        if not place.observers:
+            return pull(saved, types, params, ct)
+        return timed(place, self.name, "backward", self.link, None, seen_pull, pull, saved, types, params, ct)
 
 
 def seen_pull(pull: Callable[..., Any], saved: Any, types: Any, params: Any, ct: Any) -> Any:
@@ -147,16 +183,17 @@ def seen_pull(pull: Callable[..., Any], saved: Any, types: Any, params: Any, ct:
 
 def _observed_process(original: Callable[..., Any]) -> Callable[..., Any]:
     def process(self: Linearize, prim: Primitive, args: Sequence[Any], params: Any) -> Any:
-        if not here.place.observers:
-            return original(self, prim, args, params)
         out = original(self, prim, args, params)
+        place = here.place
+        if not place.observers:
+            return out
         first = out[0] if out.__class__ is tuple and out else out
         if first.__class__ is LinearTracer and first.interpreter is self:
             node = first.node.parents[0] if first.node.plan is _PICK else first.node
             if node.plan.__class__ is Plan and node.plan.prim is prim:
-                node.plan = Watched(node.plan, f"{prim.name} pull", ("primitive", here.place.last))
-                for ledger in here.place.ledgers:
-                    ledger.save(node.saved, here.place.last, ours=True)
+                node.plan = Watched(node.plan, _pull_of(prim.name), ("primitive", place.last))
+                for ledger in place.ledgers:
+                    ledger.save(node.saved, place.last, ours=True)
         return out
 
     return process
@@ -164,15 +201,20 @@ def _observed_process(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _observed_pull_back(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def pull_back(order: Sequence[Node], cts: Any) -> None:
+    def pull_back(order: Sequence[Node], cts: Any, once: bool = False) -> None:
         if here.place.observers:
             for node in order:
                 plan = node.plan
                 if plan is not _PICK and plan.__class__ is not Watched:
-                    node.plan = Watched(plan, f"{_name_of(plan)} pull")  # type: ignore[assignment]
-        original(order, cts)
+                    node.plan = Watched(plan, _pull_of(_name_of(plan)))  # type: ignore[assignment]
+        original(order, cts, once)
 
     return pull_back
+
+
+@functools.cache
+def _pull_of(name: str) -> str:
+    return f"{name} pull"
 
 
 def _name_of(plan: Any) -> str:

@@ -6,7 +6,7 @@ of them afterwards (`fgrad.profiler.build`). A record is a tuple, written when i
     (serial, start, end, depth, what, category, facts, link, stack)
 
 `serial` counts events in order of their start, in all threads. `depth` says how deep events were nested. `what` is a
-name, or the primitive itself. `facts`, None if shapes are not recorded, are one flat list, which is quicker to make
+name, or the primitive itself. `facts`, None if shapes are not recorded, are one flat tuple, which is quicker to make
 than a nested one: the number of inputs; the bytes moved, or whether those of inputs and outputs were; the operations
 done, or what they follow from (a primitive's parameters, or the primitive); then for each input and output a pair, its
 shape and dtype, or its `kind_of` and None. `link` ties events of a backward pass to the event that recorded what they
@@ -38,7 +38,7 @@ ndarray = np.ndarray
 
 
 class Place:
-    """What one thread is doing: how deep its events nest, the primitive that ended last, and who observes it.
+    """What one thread is doing: how deep its events nest, which of them ended last, and who observes it.
 
     `shapes`, `stacks` and `ledgers` say what at least one of the observers wants; `marks` is told of events when they
     begin and end (see `fgrad.profiler.nvtx`), or None.
@@ -211,12 +211,12 @@ def kind_of(x: Any) -> Any:
     cls = x.__class__
     if cls is ndarray:
         return x.shape, x.dtype
-    if cls in PYTHON_SCALARS or not (hasattr(x, "dtype") and hasattr(x, "shape")):
+    if cls in PYTHON_SCALARS or not hasattr(x, "dtype") or getattr(x, "shape", None).__class__ is not tuple:
         return cls
     return (x.shape, x.dtype, "CuPy") if cls.__module__.startswith("cupy") else (x.shape, x.dtype)
 
 
-def facts_of(inputs: Sequence[Any], out: Any, work: Any) -> list[Any]:
+def facts_of(inputs: Sequence[Any], out: Any, work: Any) -> tuple[Any, ...]:
     """Return the facts of an operation; a view moved no bytes, for it looks at what was there."""
     facts = [len(inputs), True, work]
     for x in inputs:
@@ -224,10 +224,10 @@ def facts_of(inputs: Sequence[Any], out: Any, work: Any) -> list[Any]:
     if out.__class__ is ndarray:
         facts += (out.shape, out.dtype)
         facts[1] = out.base is None or out.size == 1
-        return facts
+        return tuple(facts)
     for x in out if out.__class__ in (tuple, list) else (out,):
         facts += (kind_of(x), None)
-    return facts
+    return tuple(facts)  # which the garbage collector stops looking at
 
 
 def stack() -> Any:
@@ -242,19 +242,34 @@ def stack() -> Any:
     return tuple(frames)
 
 
+def timed(place: Place, what: Any, category: str, link: Any, facts: Any, fun: Callable[..., Any], *args: Any) -> Any:
+    """Return `fun(*args)`, which becomes one event in the log of every observer of this thread."""
+    serial = next_serial()
+    place.depth = depth = place.depth + 1
+    if place.marks is not None:
+        place.marks.begin(what, serial, link if category == "backward" else None, ())
+    start = now()
+    try:
+        return fun(*args)
+    finally:
+        end = now()
+        place.depth = depth - 1
+        place.last = serial
+        if place.marks is not None:
+            place.marks.end(serial, None)
+        record = (serial, start, end, depth, what, category, facts, link, stack() if place.stacks else None)
+        for observer in place.observers:
+            observer.append(record)
+
+
 class span:
-    """Context manager: one event of a name and category in the log of every observer of this thread.
+    """Context manager: what `timed` does for a block. Without an observer it does nothing."""
 
-    `facts` and `link` may be set while it is open. Without an observer it does nothing.
-    """
+    __slots__ = ("what", "category", "serial", "start", "depth", "place")
 
-    __slots__ = ("what", "category", "facts", "link", "serial", "start", "depth", "place")
-
-    def __init__(self, what: Any, category: str, facts: Any = None, link: Any = None):
+    def __init__(self, what: str, category: str):
         self.what = what
         self.category = category
-        self.facts = facts
-        self.link = link
         self.start: int | None = None
 
     def __enter__(self) -> span:
@@ -263,7 +278,7 @@ class span:
             self.serial = next_serial()
             place.depth = self.depth = place.depth + 1
             if place.marks is not None:
-                place.marks.begin(self.what, self.serial, self.link if self.category == "backward" else None, ())
+                place.marks.begin(self.what, self.serial, None, ())
             self.start = now()
         return self
 
@@ -277,6 +292,6 @@ class span:
         if place.marks is not None:
             place.marks.end(self.serial, None)
         lines = stack() if place.stacks else None
-        record = (self.serial, start, end, self.depth, self.what, self.category, self.facts, self.link, lines)
+        record = (self.serial, start, end, self.depth, self.what, self.category, None, None, lines)
         for observer in place.observers:
             observer.append(record)

@@ -9,6 +9,7 @@ import pytest
 import fgrad
 import fgrad.compat as torch
 import fgrad.numpy as fnp
+from benchmarks import profiling
 from fgrad.core import state
 from fgrad.profiler import ProfilerAction, probes, schedule
 from tests.profiler.shapes import check_times, count
@@ -242,3 +243,15 @@ def test_backward_of_many_threads_at_once():
     check_times(prof.function_events)
     assert count(prof.function_events)["MulBackward0"] == 80
     assert x.grad.tolist() == [160.0] * 4
+
+
+# ---------------------------------------------------------------------------------------------------------- the cost
+
+
+@pytest.mark.heavy
+def test_what_it_costs_is_measured(record_property):
+    for row in profiling.measure(samples=20):
+        assert row.events > 0
+        record_property(f"profile, {row.name}: ns by event", f"{row.shapes:.0f}, {row.plain:.0f} without shapes")
+    before, after = profiling.left_behind(samples=20)
+    record_property("a tensor operation before and after a profile, ns", f"{before:.0f}, {after:.0f}")

@@ -83,7 +83,7 @@ class _ContextMethodMixin:
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(f"save_for_forward expected all arguments to be tensors, but got {type(t).__name__}")
-        self._to_save_forward = tensors
+        self._to_save_forward = self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
         """Say that forward changed these inputs in place; they have to be returned."""
@@ -146,6 +146,12 @@ class AutogradContext(graph.Node, FunctionCtx):
 
     _plan = _saved = None
     _function = None
+    materialize_grads = True
+    saved_for_forward: tuple = ()
+    dirty_tensors = property(lambda self: self._dirty, doc="The inputs that forward said to have changed in place.")
+    non_differentiable = property(lambda self: self._non_differentiable, doc="The outputs without a gradient.")
+    to_save = property(lambda self: self._to_save, doc="What forward asked to save, until the outputs are known.")
+    requires_grad = property(lambda self: any(self._needs), doc="Whether any argument requires grad.")
 
     def __init__(self, ptr=None, env=None, argument_names=None, argument_needs_grad=None):
         self.ptr = ptr
@@ -183,7 +189,6 @@ class AutogradContext(graph.Node, FunctionCtx):
                 )
         self._kept = [Saved(t, self, inputs, outputs) for t in self._to_save]
         self._kept_by_name = {k: Saved(t, self, inputs, outputs) for k, t in self._named_to_save.items()}
-        self.saved_for_forward = tuple(self._to_save_forward)
         self._to_save = self._to_save_forward = self._named_to_save = ()
 
     def _unpacked(self, saved):

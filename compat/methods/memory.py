@@ -152,10 +152,17 @@ def is_set_to(self, tensor):
 for fun in (resize_, resize_as_, set_, resize, resize_as, is_set_to):
     define(fun.__name__, fun, function=False)
 define("resize_as_", resize_as_)
+
+
+def pin_memory(self, device=None):
+    """Raise torch's error of a build without an accelerator."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+define("pin_memory", pin_memory, function=False)
 for name, fun in {
     "share_memory_": lambda self: self,
     "is_shared": lambda self: False,
-    "pin_memory": lambda self, device=None: self,
     "is_pinned": lambda self, device=None: False,
 }.items():
     define(name, fun, function=False)

@@ -12,15 +12,15 @@ import fgrad.compat as compat
 from tests.compat.programs import PROGRAMS, split
 from tests.compat.torch_names import EXCEPTIONS, NAMES, NOTES
 from tests.parity.both import Outcome
-from tests.parity.test_compat_inplace import CHECK as CHECK_WRITE
 from tests.parity.test_compat_inplace import STATEMENTS, WRITES
-from tests.parity.test_compat_ops import CHECK, EXPRESSIONS, NN, SETUP, cases, names_in
+from tests.parity.test_compat_inplace import program_of as program_of_statement
+from tests.parity.test_compat_ops import EXPRESSIONS, NN, cases, program_of
 
 HEADER = """# torch.autograd, name by name
 
-`import fgrad.compat as torch` follows torch 2.13. Every row below is made from the tests: a name *works* if the programs
-that use it, which also run against the real torch, all end as they should; *missing* names raise an AttributeError that
-says what is near. `python -m tests.compat.parity_page > docs/torch-parity.md` makes this page.
+`import fgrad.compat as torch` follows torch 2.13. Every row below is made from the tests: a name *works* if the
+programs that use it, which also run against the real torch, all end as they should; *missing* names raise an
+AttributeError that says what is near. `python -m tests.compat.parity_page > docs/torch-parity.md` makes this page.
 
 ## Exceptions to the 1.4 documentation
 
@@ -43,21 +43,15 @@ OWNERS = {
     "torch.autograd.Function": compat.autograd.Function,
     "ctx": compat.autograd.function.AutogradContext,
 }
+SPARSE = dir(type(compat.sparse_coo_tensor([[0]], [1.0], (1,))))
+"""What sparse tensors have: in torch it belongs to all tensors."""
 
 
-def owner(namespace):
-    """Return the object that has the names of a namespace, or None if it is missing as a whole."""
+def has(namespace, name):
+    """Return whether a name of a namespace is there."""
     if namespace in OWNERS:
-        return OWNERS[namespace]
-    try:
-        return importlib.import_module("fgrad.compat" + namespace.removeprefix("torch"))
-    except ModuleNotFoundError:
-        return None
-
-
-def has(found, name):
-    """Return whether an owner has a name, for its instances if it is a class."""
-    return name in dir(found) or name in getattr(found, "INSTANCE_NAMES", ())
+        return name in dir(OWNERS[namespace]) or namespace == "torch.Tensor" and name in SPARSE
+    return hasattr(importlib.import_module("fgrad.compat" + namespace.removeprefix("torch")), name)
 
 
 @functools.cache
@@ -67,36 +61,31 @@ def corpus():
     for text in PROGRAMS.values():
         kind, phrase, code = split(text)
         programs.append((code, ends(code, kind, phrase)))
-    for expression in [*cases(EXPRESSIONS), *cases(NN)]:
-        check = CHECK.format(expression=expression, names=names_in(expression), second=False)
-        programs.append((expression, ends(SETUP + "\nF = torch.nn.functional\n" + check)))
-    for statement in [*cases(WRITES), *cases(STATEMENTS)]:
-        check = CHECK_WRITE.format(statement=statement, names=names_in(statement), view=False)
-        programs.append((statement, ends(SETUP + check)))
+    programs += [(text, ends(program_of(text))) for text in [*cases(EXPRESSIONS), *cases(NN)]]
+    programs += [(text, ends(program_of_statement(text))) for text in [*cases(WRITES), *cases(STATEMENTS)]]
     return programs
 
 
 def ends(code, kind=None, phrase=""):
-    """Return whether a program ends as it should: without an error, or with one of a kind whose message has a phrase."""
+    """Return whether a program ends as it should: with no error, or one of a kind whose message has a phrase."""
     error = Outcome(compat, code).error
     return error is None if kind is None else isinstance(error, kind) and phrase in str(error)
 
 
 def state(namespace, name):
-    """Return the state of a name and the number of programs that show it."""
-    found = owner(namespace)
-    if found is None or not has(found, name):
-        return MISSING, 0
+    """Return the state of a name."""
+    if not has(namespace, name):
+        return MISSING
     mention = re.compile(MENTIONS.get(namespace, r"\b{}\b").format(re.escape(name)))
     outcomes = [passed for text, passed in corpus() if mention.search(text)]
     if not outcomes:
-        return UNTESTED, 0
-    return (WORKS if all(outcomes) else FAILS), len(outcomes)
+        return UNTESTED
+    return WORKS if all(outcomes) else FAILS
 
 
 @functools.cache
 def states():
-    """Return {namespace: {name: (state, number of programs)}}."""
+    """Return {namespace: {name: state}}."""
     return {space: {name: state(space, name) for name in text.split()} for space, text in NAMES.items()}
 
 
@@ -115,12 +104,10 @@ def page():
 
 def _section(space):
     rows = [
-        f"| `{name}` | {found} | {count or ''} | {note(space, name)} |"
-        for name, (found, count) in sorted(states()[space].items(), key=lambda item: item[0].lower())
+        f"| `{name}` | {found} | {note(space, name)} |"
+        for name, found in sorted(states()[space].items(), key=lambda item: item[0].lower())
     ]
-    return (
-        "\n".join([f"## {space}\n", "| name | state | programs | notes |", "| --- | --- | --- | --- |", *rows]) + "\n"
-    )
+    return "\n".join([f"## {space}\n", "| name | state | notes |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def _methods(space):
@@ -128,12 +115,12 @@ def _methods(space):
     found = states()[space]
     lines = [f"## {space}\n"]
     for wanted in (WORKS, UNTESTED, FAILS):
-        names = [f"`{name}`" for name, (kind, _) in found.items() if kind == wanted]
+        names = [f"`{name}`" for name, kind in found.items() if kind == wanted]
         if names:
             lines.append(f"{wanted.capitalize()} ({len(names)} of {len(found)}): {' '.join(names)}\n")
     lines += ["| name | state | notes |", "| --- | --- | --- |"]
     for text, names in _by_note(space, found).items():
-        kinds = sorted({found[name][0] for name in names})
+        kinds = sorted({found[name] for name in names})
         lines.append(f"| {' '.join(f'`{name}`' for name in names)} | {', '.join(kinds)} | {text} |")
     return "\n".join(lines) + "\n"
 
@@ -141,7 +128,7 @@ def _methods(space):
 def _by_note(space, found):
     """Return {note: names} of what is missing or differs."""
     grouped = {}
-    for name, (kind, _) in found.items():
+    for name, kind in found.items():
         text = note(space, name)
         if text or kind == MISSING:
             grouped.setdefault(text, []).append(name)

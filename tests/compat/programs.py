@@ -6,6 +6,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 
 from tests.compat.programs_func import BATCHED, FUNCTION_TRANSFORMS, TRANSFORMS
 from tests.compat.programs_graph import NODES, REFUSED
+from tests.compat.programs_names import NAMED
 from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, SAVED_VIEWS, STORAGE
 
 ENGINE = {
@@ -1742,6 +1743,7 @@ CONVERSIONS = {
 AREAS = {
     "inference": INFERENCE,
     "nodes": NODES,
+    "names": NAMED,
     "refused": REFUSED,
     "bfloat16": BFLOAT16,
     "devices": DEVICES,

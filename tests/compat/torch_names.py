@@ -1,6 +1,6 @@
 """What torch has that fgrad.compat answers for: every public name, and what is to be said of some of them.
 
-`NAMES` has the public names of torch 2.13 by namespace; tests/parity/test_compat_names.py holds it against the real one.
+`NAMES` has the public names of torch 2.13 by namespace; tests/parity/test_compat_names.py holds it against torch.
 `NOTES` says how a name differs, or why it is missing. docs/torch-parity.md is made of both (see `parity_page`).
 """
 
@@ -120,15 +120,11 @@ EXCEPTIONS = (
     ),
     ("`grad_variables=` of `backward`", "works, with a FutureWarning", "as torch until it was removed"),
     (
-        'resizing what `detach()` returned "will trigger an error"',
-        "`resize_` and `set_` of it raise torch's error",
-        "the page's own note",
+        "size, stride and memory changes of what `detach()` returned trigger an error",
+        "`resize_`, `resize_as_` and `set_` do; `transpose_` and its kin change the returned tensor alone",
+        "torch lets the latter since; programs written for 1.4 still work",
     ),
-    (
-        "`backward` of the deprecated `Variable`",
-        "`Variable(t)` returns a tensor that shares its memory; `isinstance(t, Variable)` holds",
-        "as torch",
-    ),
+    ("`saved_variables` of R torch's context", "by name or position; torch's deprecated tuple otherwise", "both pages"),
 )
 """Where the documentation of 1.4 and what happens differ: what the page says, what happens here, why."""
 
@@ -181,38 +177,41 @@ NOTES = {
         "rearrange": "use reshape and permute",
         "debug_unwrap": "print shows what a traced tensor stands for",
     },
-    "torch.utils.checkpoint": _all(
-        SELECTIVE,
-        """
-        CheckpointPolicy GraphExecGroup SAC_IGNORED_OPS SelectiveCheckpointContext create_selective_checkpoint_contexts
-    """,
-    ),
+    "torch.utils.checkpoint": {
+        **_all(SELECTIVE, "CheckpointPolicy GraphExecGroup SAC_IGNORED_OPS SelectiveCheckpointContext"),
+        "create_selective_checkpoint_contexts": SELECTIVE,
+        **_all(GPU, "DefaultDeviceType get_device_states set_device_states"),
+        "checkpoint": "both values of `use_reentrant` recompute in the same way",
+    },
+    "torch.autograd.profiler": {
+        **_all("about Kineto, the tracer of torch's own kernels", "KinetoStepTracker MemRecordsAcc EnforceUnique"),
+        **_all("about the profilers of hardware makers", "emit_itt parse_nvprof_trace"),
+    },
 }
 NOTES["torch.autograd.forward_ad"] = {
     "unpack_dual": "the tangent has no history: differentiate a gradient forward, not a tangent backward",
 }
+QUANTIZED = "quantized tensors are not here"
+DEVICES = "about devices and layouts other than the CPU's strided one"
+COMPRESSED = "compressed sparse layouts are not here"
+RESIZED = "sparse tensors are not resized in place"
+
 NOTES["torch.Tensor"] = {
-    **_all(
-        "quantized tensors are not here",
-        """
-        dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
-        qscheme
-    """,
-    ),
-    **_all(
-        "about devices and layouts other than the CPU's strided one",
-        """
-        ipu is_distributed is_ipu is_maia is_mps is_mtia is_vulkan is_xla is_xpu mtia to_mkldnn xpu record_stream
-        to_padded_tensor slice_inverse module_load
-    """,
-    ),
-    **_all(
-        "compressed sparse layouts are not here",
-        """
-        ccol_indices col_indices crow_indices row_indices is_sparse_csr to_sparse_bsc to_sparse_bsr to_sparse_csc
-        to_sparse_csr sspaddmm smm
-    """,
-    ),
-    **_all("removed by torch itself: it raises an error that names `torch.linalg`", "eig lstsq solve symeig"),
-    "reinforce": "removed by torch itself",
+    **_all(QUANTIZED, "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points"),
+    **_all(QUANTIZED, "q_scale q_zero_point qscheme"),
+    **_all(DEVICES, "ipu is_distributed mtia to_mkldnn xpu record_stream to_padded_tensor slice_inverse module_load"),
+    **_all(COMPRESSED, "ccol_indices col_indices crow_indices row_indices to_sparse_bsc to_sparse_bsr to_sparse_csc"),
+    **_all(COMPRESSED, "to_sparse_csr sspaddmm smm"),
+    **_all(RESIZED, "resize_as_sparse_ sparse_resize_ sparse_resize_and_clear_"),
+    **_all("use `torch.linalg.qr` or `torch.linalg.solve`", "geqrf orgqr ormqr lu lu_solve"),
+    **_all("signal processing is not here; `torch.fft` is", "stft istft"),
+    **_all("about torch.compile", "nonzero_static hash_tensor"),
+    **_all("removed by torch itself: raises an error that says so", "eig lstsq solve symeig reinforce"),
+    "sparse_mask": "sparse tensors have what `gradcheck` and accumulation need",
+    "to_sparse_coo": "use `to_sparse`",
+    "chalf": "NumPy has no complex type of 32 bits",
+    "index": "an alias of indexing that torch keeps for tracing",
+    "detach": "its result refuses `resize_` and `set_`, as the 1.4 page says",
+    "bfloat16": "needs the package ml_dtypes",
+    "cuda": "raises torch's error: tensors live on the CPU",
 }

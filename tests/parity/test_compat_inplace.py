@@ -67,23 +67,22 @@ if t.requires_grad:
 """
 
 
-def check(statement):
+def program_of(statement):
+    """Return the program that shows what a statement does to a tensor, its alias, an older view and the gradients."""
     names = sorted({"x", *re.findall(r"\b[a-z]\b", statement)} - {"t"})
-    reshapes = any(
-        name in statement
-        for name in ("t_()", "squeeze_", "transpose_", "swapaxes_", "swapdims_", "as_strided_", "requires_grad_")
-    )
-    same(SETUP + CHECK.format(statement=statement, names=names, view=not reshapes))
+    turning = ("t_()", "squeeze_", "transpose_", "swapaxes_", "swapdims_", "as_strided_", "requires_grad_")
+    view = not any(name in statement for name in turning)
+    return SETUP + CHECK.format(statement=statement, names=names, view=view)
 
 
 @pytest.mark.parametrize("statement", cases(WRITES))
 def test_method(statement):
-    check(statement)
+    same(program_of(statement))
 
 
 @pytest.mark.parametrize("statement", cases(STATEMENTS))
 def test_statement(statement):
-    check(statement)
+    same(program_of(statement))
 
 
 # ------------------------------------------------------------------------------------------------ random programs

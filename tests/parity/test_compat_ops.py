@@ -213,14 +213,18 @@ def names_in(expression):
     return sorted(set(re.findall(r"\b[a-z]\b", expression)))
 
 
+def program_of(expression):
+    """Return the program that shows the value of an expression and its gradients to second order."""
+    second = not any(name in expression for name in ONCE)
+    text = CHECK.format(expression=expression, names=names_in(expression), second=second)
+    return SETUP + "\nF = torch.nn.functional\n" + text
+
+
 @pytest.mark.parametrize("expression", cases(EXPRESSIONS))
 def test_operation(expression):
-    second = not any(name in expression for name in ONCE)
-    same(SETUP + CHECK.format(expression=expression, names=names_in(expression), second=second))
+    same(program_of(expression))
 
 
 @pytest.mark.parametrize("expression", cases(NN))
 def test_nn_functional(expression):
-    second = not any(name in expression for name in ONCE)
-    setup = SETUP + "\nF = torch.nn.functional\n"
-    same(setup + CHECK.format(expression=expression, names=names_in(expression), second=second))
+    same(program_of(expression))

@@ -298,10 +298,12 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _floats(x)
     axes = many_axes(axis, x.ndim)
-    if where is not None:
-        mask = truth(as_array(where))
-        x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
-    return k.softmax(x, axes=axes)
+    if where is None:
+        return k.softmax(x, axes=axes)
+    mask = truth(as_array(where))
+    x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
+    top = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
+    return e.select(mask, e.exp(e.sub(x, e.select(e.eq(top, -np.inf), 0, top))), 0)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:

@@ -21,6 +21,12 @@ from tests.numpy import linalg_samples, samples
 from tests.numpy.laws import Call, assert_same, outputs
 from tests.scipy import samples as scipy_samples
 
+
+def find(module, name):
+    """Return what a dotted name means in a module."""
+    return reduce(getattr, name.split("."), module)
+
+
 # Functions whose tests are not of the table's form, each by a call that shows them.
 A, B = samples.A34, samples.A45
 BESIDES = {
@@ -42,7 +48,7 @@ PLACES = {
     "fgrad.numpy.linalg": (fnp.linalg, linalg_samples.LINALG),
     "fgrad.numpy.fft": (fnp.fft, linalg_samples.FFT),
     "fgrad.nn": (fgrad.nn, samples.NN),
-    **{f"fgrad.scipy.{name}": (getattr(fgrad.scipy, name), rows) for name, rows in scipy_samples.TABLES.items()},
+    **{f"fgrad.scipy.{name}": (find(fgrad.scipy, name), rows) for name, rows in scipy_samples.TABLES.items()},
 }
 TRIED = 2  # samples of a function for each column; the parity tests run all
 UNKNOWN = (errors.NonConcreteBooleanIndexError, errors.TracerArrayConversionError)
@@ -94,7 +100,7 @@ gradients, Jacobians and products with Hessians from fgrad.
 
 def row(module, name, cases):
     """Return a function's line of the page."""
-    function = public = reduce(getattr, name.split("."), module)
+    function = public = find(module, name)
     if module is fnp and name in BESIDES:
         function, _ = BESIDES[name]
     with warnings.catch_warnings():

@@ -656,5 +656,6 @@ NN = {
         name: [call(T), call(T, axis=0), call(T, axis=(0, 2)), call(M, axis=1, where=B), call(F4), rough(I)]
         for name in ("softmax", "log_softmax")
     },
+    "standardize": [call(T), call(T, axis=0), call(T, axis=(0, 2)), call(F4), rough(I)],
     "one_hot": [rough(I1, 3), rough(I, 4, axis=0), rough(np.array(2), 3, dtype=np.float32)],
 }

@@ -41,6 +41,7 @@ FORMULAS = {
     "logmeanexp": lambda x: np.log(np.exp(x).mean()),
     "softmax": lambda x: np.exp(x) / np.exp(x).sum(),
     "log_softmax": lambda x: x - np.log(np.exp(x).sum()),
+    "standardize": lambda x: (x - x.mean()) / np.sqrt(x.var() + 1e-5),
 }
 
 

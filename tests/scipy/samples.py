@@ -169,4 +169,5 @@ TABLES = {
     "fft": FFT,
     "integrate": INTEGRATE,
     "ndimage": NDIMAGE,
+    "sparse.linalg": {name: [call(POSITIVE_MATRIX, T[0], tol=1e-12)] for name in ("cg", "bicgstab")},
 }

@@ -23,6 +23,7 @@ def check(ours, want, *args, order=2):
     fgrad.check_grads(ours, args, order, rtol=1e-5)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("kind", [2, 3])
 @pytest.mark.parametrize("name", ["dct", "idct", "dctn", "idctn"])
@@ -47,6 +48,7 @@ def test_options_of_cosine_transforms():
         fft.dct(X, n=0)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
 @pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid", "simpson"])
 def test_integrals(name, n):
@@ -69,6 +71,7 @@ def test_what_integrals_refuse():
 MODES = ["constant", "grid-constant", "nearest", "mirror", "reflect", "grid-wrap"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", [0, 1])
 def test_map_coordinates(order, mode):

@@ -75,6 +75,7 @@ def close(got, want):
         np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("x", [A, C], ids=["real", "complex"])
 @pytest.mark.parametrize("trans", [0, "T", 2])
 @pytest.mark.parametrize("lower", [True, False])
@@ -99,6 +100,7 @@ def test_cholesky_and_what_it_solves(kind, lower):
     close(linalg.solve(x, b[:, 0], assume_a="pos"), scipy.linalg.solve(x, b[:, 0]))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("trans", [0, 1, 2])
 @pytest.mark.parametrize("x", [A, C], ids=["real", "complex"])
 @pytest.mark.parametrize("b", [B, B[:, 0]], ids=["matrix", "vector"])

@@ -53,6 +53,7 @@ def test_continuous_values(name, function):
     assert fgrad.jit(ours)(X.astype(np.float32), *[np.float32(a) for a in args]).dtype == np.float32
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "function"), list(continuous(FUNCTIONS)))
 def test_continuous_derivatives(name, function):
     f, shapes = getattr(getattr(stats, name), function), CONTINUOUS[name]
@@ -67,6 +68,7 @@ def test_continuous_derivatives(name, function):
         fgrad.check_grads(lambda x, scale, *shapes: f(x, *shapes, loc, scale), (inside, 2.3, *shapes), 2)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("function", ["ppf", "isf"])
 @pytest.mark.parametrize("name", [n for n in CONTINUOUS if n not in WITHOUT_QUANTILES])
 def test_quantiles(name, function):
@@ -92,6 +94,7 @@ def test_edges_of_supports(name, function):
     assert fgrad.grad(f)(-1.0, *shapes) == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("bounds", [(8.0, np.inf), (-np.inf, -7.0), (-np.inf, np.inf), (-1.0, 1e-3), (30.0, 30.5)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_truncated_far_out_and_at_its_ends(function, bounds):
@@ -146,6 +149,7 @@ def discrete():
             yield name, function
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "function"), list(discrete()))
 def test_discrete(name, function):
     f, scipys, shapes = getattr(getattr(stats, name), function), getattr(scipy.stats, name), DISCRETE[name]

@@ -105,10 +105,11 @@ def in_order(roots: Iterable[Node]) -> list[Node]:
     return nodes
 
 
-def pull_back(order: Sequence[Node], cts: dict[Node, Any]) -> None:
+def pull_back(order: Sequence[Node], cts: dict[Node, Any], once: bool = False) -> None:
     """Walk backwards: turn cotangents of outputs into cotangents of leaves, left in `cts`.
 
-    Sums are made out of place: a cotangent may be shared with a saved value, another input or the caller.
+    Sums are made out of place: a cotangent may be shared with a saved value, another input or the caller. A walk that
+    is the only one (`once`) lets go of what each node saved as soon as it is used.
     """
     take = cts.pop
     for node in reversed(order):
@@ -124,6 +125,8 @@ def pull_back(order: Sequence[Node], cts: dict[Node, Any]) -> None:
             slots[node.params] = ct  # type: ignore[call-overload]
             continue
         pulled = plan.pull(node.saved, node.types, node.params, ct)  # type: ignore[union-attr, misc]
+        if once:
+            node.saved = ()
         for parent, g in zip(node.parents, pulled, strict=True):
             if g is not None:
                 have = cts.get(parent)
@@ -599,7 +602,7 @@ def _with_gradient(
         if node is not None:
             cts[node] = ct
             with np.errstate(all="ignore"):
-                pull_back(in_order((node,)), cts)
+                pull_back(in_order((node,)), cts, once=True)
         seen: set[int] = set()
         grads = recorded.gather(cts, seen)
         value = recorded.value(out, seen)

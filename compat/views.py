@@ -54,13 +54,18 @@ class View:
 
 
 def follow_place(place, base, chain):
-    """Return the place of a view of `base`, which comes from `place`: a node for each link of the chain."""
+    """Return the place of a view of `base`, which comes from `place`: a node for each link of the chain.
+
+    The last one has the name that torch gives such a node.
+    """
     kind = type_of(base._data)
     for prim, params in chain:
         out = prim.type_rule(kind, **params)
         recipe = recipe_for(prim, 1, 1)
         place = link(recipe, [kind], out, params, [place])
         kind = out
+    if chain:
+        place.__class__ = node_class("AsStridedBackward0")
     return place
 
 

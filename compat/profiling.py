@@ -22,8 +22,9 @@ from .methods import FUNCTIONS, index
 from .tape import FREED, Output, clock, node_name
 from .tensor import LEAF, Tensor
 
-here, now, next_serial, stack = profiler.here, profiler.now, profiler.next_serial, profiler.stack
-Observer, kind_of, span, timed = profiler.Observer, profiler.kind_of, profiler.span, profiler.timed
+record = profiler.record
+here, now, next_serial, stack = record.here, record.now, record.next_serial, record.stack
+Observer, kind_of, span, timed = record.Observer, record.kind_of, record.span, record.timed
 
 NAMESPACES = ("fgrad.compat", *[f"fgrad.compat.{name}" for name in ("nn.functional", "linalg", "fft", "special")])
 
@@ -131,9 +132,9 @@ def observed(fun, name):
             if place.marks is not None:
                 place.marks.end(serial, link)
             facts = _facts(args, kwargs, out, prim) if place.shapes else None
-            record = serial, start, end, depth, name, "op", facts, link, stack() if place.stacks else None
+            lines = stack() if place.stacks else None
             for o in place.observers:
-                o.append(record)
+                o.append((serial, start, end, depth, name, "op", facts, link, lines))
         if place.ledgers:
             _keep_books(place.ledgers, serial, args, out, before)
         return out
@@ -218,14 +219,14 @@ class ObservedPass(Pass):
     __slots__ = ()
 
 
-class SeenPlan(profiler.Watched):
+class SeenPlan(profiler.functional.Watched):
     """A node's plan whose operators are seen; the event is that of the node."""
 
     __slots__ = ()
 
     def pull(self, saved, types, params, ct):
         """Pull a gradient back, with an event for every operator of the rule."""
-        return profiler.seen_pull(self.plan.pull, saved, types, params, ct)
+        return profiler.functional.seen_pull(self.plan.pull, saved, types, params, ct)
 
 
 def _observed_run(original):

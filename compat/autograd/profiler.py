@@ -25,7 +25,7 @@ __all__ = [
 
 def _profiler_enabled():
     """Return whether this thread is being observed."""
-    return bool(_profiler.here.place.observers)
+    return bool(_profiler.record.here.place.observers)
 
 
 class _Named:

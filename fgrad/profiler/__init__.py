@@ -4,19 +4,29 @@
 described in `fgrad.profiler.events`). Nothing of it is loaded, and nothing tested for, until a profile is entered.
 """
 
+from fgrad.profiler import functional, record
 from fgrad.profiler.averages import FunctionEventAvg
 from fgrad.profiler.ceiling import Ceiling, measured_ceiling
 from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
-from fgrad.profiler.functional import Watched, seen_pull
 from fgrad.profiler.nvtx import emit_nvtx, load_nvprof
-from fgrad.profiler.record import Observer, facts_of, here, kind_of, next_serial, now, span, stack, timed
 from fgrad.profiler.schedule import ProfilerAction, schedule
 from fgrad.profiler.session import profile, record_function
 from fgrad.profiler.times import Interval
 
 __all__ = [
-    "Ceiling", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "MemoryEvent", "Observer",
-    "ProfilerAction", "Watched", "emit_nvtx", "facts_of", "here", "kind_of", "load_nvprof", "measured_ceiling",
-    "next_serial", "now", "profile", "record_function", "schedule", "seen_pull", "span", "stack",
-    "timed",
-]  # fmt: skip
+    "Ceiling",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "MemoryEvent",
+    "ProfilerAction",
+    "emit_nvtx",
+    "functional",
+    "load_nvprof",
+    "measured_ceiling",
+    "profile",
+    "record",
+    "record_function",
+    "schedule",
+]

@@ -58,7 +58,7 @@ bitwise_xor = constant("bitwise_xor", operator.xor, operator=True, gpu="x ^ y")
 left_shift = constant("left_shift", operator.lshift, operator=True, gpu="x << y")
 right_shift = constant("right_shift", operator.rshift, operator=True, gpu="x >> y")
 invert = constant("invert", operator.invert, operator=True, gpu="~x")
-bitwise_count = constant("bitwise_count", np.bitwise_count, gpu="libdevice.popc(x)", doc="How many bits of |x| are 1.")
+bitwise_count = constant("bitwise_count", np.bitwise_count, gpu="libdevice.popc(tl.abs(x.to(tl.int64)))", doc="How many bits of |x| are 1.")
 logical_and = constant("logical_and", np.logical_and, gpu="(x != 0) & (y != 0)")
 logical_or = constant("logical_or", np.logical_or, gpu="(x != 0) | (y != 0)")
 logical_xor = constant("logical_xor", np.logical_xor, gpu="(x != 0) != (y != 0)")
@@ -181,7 +181,7 @@ floor_divide = constant(
     "floor_divide",
     _python_safe(operator.floordiv, np.floor_divide),
     operator=True,
-    gpu="tl.floor(x / y)",
+    gpu="quotient_of_floats(x, y)",
     doc="The greatest integer up to x / y.",
 )
 rem = elementwise(
@@ -367,7 +367,7 @@ exp_sub = elementwise(
     "exp_sub",
     _exp_sub,
     d=(lambda out: out, lambda out: -out),
-    gpu="tl.where(x == float('-inf'), 0, tl.where((x == y) & (tl.abs(x) == float('inf')), 1, tl.exp(x - y)))",
+    gpu="tl.where((x == y) & (tl.abs(x) == float('inf')), tl.where(x > 0, 1.0, 0.0), tl.exp(x - y))",
     doc="exp(x - y): the share of x in a sum of exponentials with logarithm y. 1 if both are inf, 0 if both are -inf.",
 )
 

@@ -7,6 +7,7 @@ accumulate in float32. Knows no Triton.
 
 import functools
 import math
+import statistics
 
 import numpy as np
 
@@ -338,6 +339,15 @@ def _gamma(function):
     return total
 
 
+def _erfinv(x):
+    """Return the inverse of erf: a quantile of the normal distribution, with one step of Newton's for small x."""
+    if not abs(x) < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    guess = statistics.NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2)
+    slope = 2 / math.sqrt(math.pi) * math.exp(-guess * guess)
+    return guess - (math.erf(guess) - x) / slope
+
+
 _LIBDEVICE = {
     name: getattr(np, name)
     for name in (
@@ -374,6 +384,9 @@ _LIBDEVICE = {
     "fsqrt_rn": np.sqrt,
     "round": lambda x: np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x),
     "normcdf": _elementwise_float64(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))),
+    "erfinv": _elementwise_float64(_erfinv),
+    "popc": lambda x: np.bitwise_count(x.view(f"u{x.itemsize}")).astype(np.int32),
+    "popcll": lambda x: np.bitwise_count(x.view(f"u{x.itemsize}")).astype(np.int32),
     "mulhi": lambda x, y: (x.astype(np.int64) * y >> 32).astype(np.int32),
     "umulhi": _multiply_high,
 }

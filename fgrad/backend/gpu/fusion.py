@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from fgrad.backend.gpu.expressions import DTYPES, expression
 from fgrad.backend.gpu.layout import Access, access, packed, viewed
 from fgrad.core import ArrayType
 from fgrad.program import Atom, Equation, Literal, Program, Var
@@ -30,8 +31,6 @@ VIEWS = ("reshape", "transpose", "slice", "broadcast")
 
 LONGEST_ROW = 16384
 """Columns that a program keeps in registers; longer rows are read in steps, once for each depth of reduction."""
-
-DTYPES = frozenset("bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64".split())
 
 
 class Domain(NamedTuple):
@@ -287,21 +286,3 @@ class _Planner:
 def _computable(eq: Equation) -> bool:
     """Return whether all values of an equation have elements, and types that kernels compute with."""
     return all(v.type.dtype.name in DTYPES and v.type.size for v in (*eq.inputs, *eq.outputs))
-
-
-_INTEGERS_DIFFER = frozenset("floor_divide rem fmod pow ldexp sqrt_rn".split())
-
-
-def expression(eq: Equation) -> str | None:
-    """Return the Triton expression of an elementwise equation in x, y and z, None if there is none."""
-    text = eq.prim.gpu
-    if eq.prim.name == "broadcast":
-        return "x"
-    if text is None or eq.prim.name in ("reshape", "transpose", "slice"):
-        return None
-    head = text.partition(".")[0]
-    if head.isidentifier() and head not in ("tl", "libdevice", "x"):  # the name of a kernel, not an expression
-        return None
-    if eq.prim.name in _INTEGERS_DIFFER and eq.outputs[0].type.dtype.kind != "f":
-        return None
-    return text

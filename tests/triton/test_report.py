@@ -1,4 +1,4 @@
-"""No kernel needs more than docs/kernel-report.md says."""
+"""No kernel does worse than docs/kernel-report.md says."""
 
 import pytest
 
@@ -18,24 +18,24 @@ def page():
 
 
 def hold(family, targets, page):
-    """Compare a family's kernels with the page, in what regresses: registers, memory, loads, spills."""
+    """Compare a family's kernels with the page: spills, narrower loads, fewer programs at once, far more registers."""
     for key, reports in report.measured(family, targets).items():
         row = page.get((family.name, *key))
         assert row, f"{key} of {family.name} is not on the page: {MAKE}"
         for target in targets:
-            registers, shared, load, spilled = report.figures(row[target])
+            registers, load, occupancy, spilled = report.figures(row[target])
             found = reports[target]
             place = f"{key} of {family.name} on {target}: {report.cell(found)}, the page has {row[target]}; {MAKE}"
             assert found.problems == (), place
             assert found.spill_bytes <= spilled, place
-            assert found.registers <= registers, place
-            assert found.shared_bytes <= shared, place
             assert found.load_bits >= load, place
+            assert round(100 * found.occupancy) >= occupancy, place
+            assert found.registers <= 1.1 * registers + 2, place
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_no_kernel_needs_more_than_the_page_says(family, page):
+def test_no_kernel_does_worse_than_the_page_says(family, page):
     hold(family, FAST, page)
 
 
@@ -50,7 +50,9 @@ def test_the_page_lists_no_family_that_is_gone(page):
     assert {name for name, _, _ in page} <= {family.name for family in FAMILIES}
 
 
-@pytest.mark.parametrize("text", ["26 · 64 · 128 · 100 %", "255 · 0 · 32 · 13 % **176**"])
-def test_cells_are_read_as_they_are_written(text):
-    registers, shared, load, spilled = report.figures(text)
-    assert (registers, shared, load, spilled) == ((26, 64, 128, 0) if registers == 26 else (255, 0, 32, 176))
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [("26 · 64 · 128 · 100 %", (26, 128, 100, 0)), ("255 · 0 · 32 · 13 % **176**", (255, 32, 13, 176))],
+)
+def test_cells_are_read_as_they_are_written(text, figures):
+    assert report.figures(text) == figures

@@ -210,10 +210,6 @@ _zeta = _function("zeta", "x q", v.hurwitz_zeta, "Return Hurwitz's zeta function
 # -------------------------------------------------------------------------------------------- error functions
 
 
-def _ndtr(x: Any) -> Any:
-    return 0.5 * sp.erfc(x * -math.sqrt(0.5))
-
-
 erf = _function("erf", "x", sp.erf, "Return 2/√π ∫₀ˣ exp(-t²) dt.", "erf(1)", "0.8427")
 erfc = _function("erfc", "x", sp.erfc, "Return 1 - erf(x) without cancellation.", "erfc(1)", "0.1573")
 erfcx = _function("erfcx", "x", v.erfcx, "Return exp(x²) erfc(x), by SciPy.", "erfcx(10)", "0.0561")
@@ -222,7 +218,7 @@ erfi = _function("erfi", "x", v.erfi, "Return -i erf(ix), by SciPy.", "erfi(0.5)
 erfcinv = _function("erfcinv", "y", v.erfcinv, "Return the inverse of erfc, by SciPy.", "erfcinv(0.5)", "0.4769")
 dawsn = _function("dawsn", "x", v.dawsn, "Return exp(-x²) ∫₀ˣ exp(t²) dt, by SciPy.", "dawsn(1)", "0.5381")
 ndtr = _function(
-    "ndtr", "x", _ndtr, "Return the distribution function of the normal distribution.", "ndtr(1)", "0.8413"
+    "ndtr", "x", v.ndtr, "Return the distribution function of the normal distribution.", "ndtr(1)", "0.8413"
 )
 ndtri = _function("ndtri", "y", v.ndtri, "Return the inverse of `ndtr`, by SciPy.", "ndtri(0.5)", "0.0")
 log_ndtr = _function(

@@ -13,7 +13,7 @@ import numpy as np
 
 from fgrad.kinds import elementwise
 from fgrad.ops.elementwise import abs, cos, exp, log, log1p, select, sign, sin, sqrt, xlog1py, xlogy
-from fgrad.ops.special import digamma, erf, lgamma, sinc
+from fgrad.ops.special import digamma, erf, erfc, lgamma, sinc
 from fgrad.scipy import slopes
 from fgrad.scipy.installed import scipys
 
@@ -55,6 +55,13 @@ _ROOT = math.sqrt(math.pi)
 erfcx = _scipys_own("erfcx", lambda x, out: 2 * x * out - 2 / _ROOT, "exp(x²) erfc(x).")
 erfi = _scipys_own("erfi", lambda x: 2 / _ROOT * exp(x * x), "-i erf(ix).")
 erfcinv = _scipys_own("erfcinv", lambda out: -_ROOT / 2 * exp(out * out), "The inverse of erfc.")
+
+
+def ndtr(x):
+    """Return the normal distribution function."""
+    return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
 ndtri = _scipys_own(
     "ndtri", lambda out: math.sqrt(2) * _ROOT * exp(out * out / 2), "The inverse of the normal distribution function."
 )

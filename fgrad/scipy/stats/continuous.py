@@ -21,7 +21,7 @@ from fgrad.ops.elementwise import (
     xlog1py,
     xlogy,
 )
-from fgrad.ops.special import erfc, lgamma
+from fgrad.ops.special import lgamma
 from fgrad.scipy.stats.families import Continuous
 from fgrad.scipy.values import (
     betainc,
@@ -32,6 +32,7 @@ from fgrad.scipy.values import (
     gammaincinv,
     i0e,
     log_ndtr,
+    ndtr,
     ndtri,
     stdtr,
     stdtrit,
@@ -39,10 +40,6 @@ from fgrad.scipy.values import (
 
 _POSITIVE = (0.0, math.inf)
 _UNIT = (0.0, 1.0)
-
-
-def _ndtr(z):
-    return 0.5 * erfc(z * -math.sqrt(0.5))
 
 
 def _logit(q):
@@ -54,8 +51,8 @@ norm = Continuous(
     "",
     "The normal distribution, of mean loc and standard deviation scale.",
     logpdf=lambda z: -0.5 * (z * z) - 0.5 * math.log(2 * math.pi),
-    cdf=_ndtr,
-    sf=lambda z: _ndtr(-z),
+    cdf=ndtr,
+    sf=lambda z: ndtr(-z),
     logcdf=log_ndtr,
     logsf=lambda z: log_ndtr(-z),
     ppf=ndtri,
@@ -67,8 +64,8 @@ lognorm = Continuous(
     "The distribution of exp(s z) for a normal z.",
     _POSITIVE,
     logpdf=lambda z, s: _lognorm(log(z), s),
-    cdf=lambda z, s: _ndtr(log(z) / s),
-    sf=lambda z, s: _ndtr(-log(z) / s),
+    cdf=lambda z, s: ndtr(log(z) / s),
+    sf=lambda z, s: ndtr(-log(z) / s),
     logcdf=lambda z, s: log_ndtr(log(z) / s),
     logsf=lambda z, s: log_ndtr(-log(z) / s),
     ppf=lambda q, s: exp(s * ndtri(q)),

@@ -34,16 +34,13 @@ from fgrad.scipy.values import (
     gammainccinv,
     gammaincinv,
     log_ndtr,
+    ndtr,
     ndtri,
     owens_t,
 )
 
 _POSITIVE = (0.0, math.inf)
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
-
-
-def _ndtr(z):
-    return 0.5 * erfc(z * -math.sqrt(0.5))
 
 
 # ------------------------------------------------------------------------------------- cut from the normal one
@@ -81,7 +78,7 @@ def _truncnorm_ppf(q, a, b):
     above = gt(a, 0)
     low, high = select(above, -b, a), select(above, -a, b)
     share = select(above, 1 - q, q)
-    z = ndtri(_ndtr(low) * (1 - share) + _ndtr(high) * share)
+    z = ndtri(ndtr(low) * (1 - share) + ndtr(high) * share)
     return select(above, -z, z)
 
 
@@ -128,8 +125,8 @@ skewnorm = Continuous(
     "The skew normal distribution, of skewness a.",
     valid=lambda a: [],
     logpdf=lambda z, a: math.log(2) - _LOG_ROOT - 0.5 * (z * z) + log_ndtr(a * z),
-    cdf=lambda z, a: _ndtr(z) - 2 * owens_t(z, a),
-    sf=lambda z, a: _ndtr(-z) - 2 * owens_t(-z, -a),
+    cdf=lambda z, a: ndtr(z) - 2 * owens_t(z, a),
+    sf=lambda z, a: ndtr(-z) - 2 * owens_t(-z, -a),
 )
 
 # ----------------------------------------------------------------------------------- lifetimes and ratios

@@ -107,7 +107,7 @@ REFUSED = {
         def message(f, x):
             y = f(x)
             try: torch.autograd.grad(y.sum(), x)
-            except NotImplementedError as e: return [y.requires_grad, str(e)]
+            except RuntimeError as e: return [y.requires_grad, "not implemented" in str(e)]
         b = torch.tensor([0., 1.])
         for f in (lambda x: torch.nextafter(x, b),):
             show(message(f, torch.tensor([1., 2.], requires_grad=True)))

@@ -1,7 +1,8 @@
 """The errors a traced value raises when Python asks it for something it cannot give.
 
 Each class says one thing that went wrong; its docstring says why it happens and what to write instead. The classes
-and their bases follow JAX's, so that code which catches them keeps working. This module imports nothing of fgrad.
+and their bases follow JAX's, so that code which catches them keeps working. `docs/errors.md` has a section for each,
+with cause and remedy. This module imports nothing of fgrad.
 """
 
 __all__ = [
@@ -22,6 +23,8 @@ class ConcretizationTypeError(TypeError):
     a shape made from `x` has no single answer. Under `grad` values are known, yet `float(x)` raises too: a plain float
     would cut the derivative without a word. Keep the value an array, or make the argument static.
 
+    See docs/errors.md#concretizationtypeerror.
+
     Example:
         >>> import fgrad
         >>> fgrad.jit(lambda x, n: x * float(n))(2.0, 3)
@@ -38,6 +41,8 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
     Which branch to take depends on numbers that `jit` and `vmap` do not have. Choose elementwise with
     `fgrad.numpy.where`, branch with `fgrad.lax.cond`, loop with `fgrad.lax.while_loop`, or make the argument static.
+
+    See docs/errors.md#tracerboolconversionerror.
 
     Example:
         >>> import fgrad, fgrad.numpy as fnp
@@ -56,6 +61,8 @@ class TracerIntegerConversionError(TypeError):
     Index with `fgrad.numpy.at(x)[i].get()` (a traced array takes `x[i]`; a plain one or a list does not know the
     traced index), loop with `fgrad.lax.fori_loop`, or make the argument static.
 
+    See docs/errors.md#tracerintegerconversionerror.
+
     Example:
         >>> import fgrad, fgrad.numpy as fnp
         >>> fgrad.jit(lambda i: [1.0, 2.0][i])(1)
@@ -72,6 +79,8 @@ class TracerArrayConversionError(TypeError):
 
     Most NumPy functions accept traced values through NumPy's own protocols; those that insist on an `ndarray` do not.
     Use the function of the same name in `fgrad.numpy`, or leave the conversion outside the traced function.
+
+    See docs/errors.md#tracerarrayconversionerror.
 
     Example:
         >>> import numpy as np
@@ -90,6 +99,8 @@ class UnexpectedTracerError(TypeError):
 
     A list, an attribute or a global that a traced function writes to keeps the tracer, not a number. Return the value
     instead, with `has_aux=True` where only part of the output is to be differentiated.
+
+    See docs/errors.md#unexpectedtracererror.
 
     Example:
         >>> import fgrad
@@ -111,6 +122,8 @@ class NonConcreteBooleanIndexError(IndexError):
     The number of elements such a mask picks, and so the shape of the result, is not known before the mask is. Keep
     the shape: put a neutral value where the mask is false.
 
+    See docs/errors.md#nonconcretebooleanindexerror.
+
     Example:
         >>> import numpy as np
         >>> import fgrad, fgrad.numpy as fnp
@@ -128,7 +141,7 @@ class NonFiniteError(FloatingPointError):
     """Report the first NaN or infinity that was made, inside `fgrad.debug_nans()`.
 
     The message names the primitive, the line of the program and what the operands held there; for a derivative the
-    line is that of the forward computation.
+    line is that of the forward computation. See docs/errors.md#nonfiniteerror.
 
     Example:
         >>> import fgrad, fgrad.numpy as fnp

@@ -24,7 +24,7 @@ ENTRIES = 256
 
 
 class KernelCheckError(AssertionError):
-    """A kernel pair does not do what it says; `report` has the rows."""
+    """A kernel pair does not do what it says; `report` has the rows. See docs/errors.md#kernelcheckerror."""
 
     def __init__(self, report: Report):
         super().__init__(f"{report.failed[0].what} failed: {report.failed[0].found}\n{report}")

@@ -22,7 +22,7 @@ _PATTERNS = (0x2B, 0x4D)
 
 
 class KernelDefect(AssertionError):
-    """A checked kernel has findings."""
+    """A checked kernel has findings. See docs/errors.md#kerneldefect."""
 
 
 @dataclass(frozen=True)

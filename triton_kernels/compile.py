@@ -24,7 +24,10 @@ _REPORT_FORMAT = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 class AbiError(Exception):
-    """The compiler passes other parameters than a launch would give; launching would read wrong values."""
+    """The compiler passes other parameters than a launch would give; launching would read wrong values.
+
+    See docs/errors.md#abierror.
+    """
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ _SHARED_WITHOUT_OPT_IN = 48 << 10
 
 
 class CudaError(RuntimeError):
-    """A call of the CUDA driver failed."""
+    """A call of the CUDA driver failed. See docs/errors.md#cudaerror."""
 
 
 class Driver:

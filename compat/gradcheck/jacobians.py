@@ -24,7 +24,7 @@ REAL = {"real": PARTS["real"]}
 
 
 class GradcheckError(RuntimeError):
-    """Gradients and finite differences disagree, or a gradient cannot be checked."""
+    """Gradients and finite differences disagree, or a gradient cannot be checked. See docs/errors.md#gradcheckerror."""
 
     __module__ = "fgrad.compat.gradcheck"
 

@@ -13,11 +13,17 @@ _MIDDLE = 1 << (_REGION_BITS - 1)
 
 
 class KernelMemoryError(Exception):
-    """A kernel touched memory that no argument owns, or in a way the hardware refuses."""
+    """A kernel touched memory that no argument owns, or in a way the hardware refuses.
+
+    See docs/errors.md#kernelmemoryerror.
+    """
 
 
 class KernelAssertion(AssertionError):
-    """A `tl.device_assert`, `tl.assume` or overflow check of an interpreted kernel does not hold."""
+    """A `tl.device_assert`, `tl.assume` or overflow check of an interpreted kernel does not hold.
+
+    See docs/errors.md#kernelassertion.
+    """
 
 
 class Buffer:

@@ -267,8 +267,9 @@ class Prepared:
         wanted = self._columns(values, v)[0]
         with np.errstate(all="ignore"):
             got = made @ v[0].astype(made.dtype)
-            scale = abs(made) @ abs(v[0]) + abs(wanted)
-            wrong = np.flatnonzero(abs(wanted - got) > np.sqrt(np.finfo(self._dtype).eps) * scale)
+            scale, eps = abs(made) @ abs(v[0]) + abs(wanted), np.finfo(self._dtype).eps
+            rounding = 100 * eps * np.fmax.reduce(scale, initial=1)  # of terms that cancel
+            wrong = np.flatnonzero(abs(wanted - got) > np.sqrt(eps) * scale + rounding)
         if wrong.size:
             raise ValueError(
                 f"{self.name}: the pattern misses entries in {wrong.size} rows, the first of them row {wrong[0]}: "

@@ -138,13 +138,16 @@ class Pass:
 
     def _work(self, place, g):
         """Work one place off: hooks, requests, the node itself, and its parents' shares."""
+        captured = self.captured
+        wanted = captured is not None and place in captured
+        ends = wanted and self.needed is not None and place not in self.needed.interior
+        if wanted and not ends:  # as torch has it: what goes on is asked for before its hooks, what ends after them
+            captured[place] = g
         if place._more is not None:
             g = place._more.before(place, g, self.create)
-        captured = self.captured
-        if captured is not None and place in captured:
+        if ends:
             captured[place] = g
-            if self.needed is not None and place not in self.needed.interior:
-                return
+            return
         if place.__class__ is Output:
             self._collect(place, g)
             return

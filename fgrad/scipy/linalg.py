@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.numpy.arguments import as_array, promoted
+from fgrad.numpy.arguments import as_array, inexact, promoted
 from fgrad.ops import elementwise as e
 from fgrad.ops import factor
 from fgrad.ops import linalg as m
@@ -27,11 +27,13 @@ __all__ = [
     "cholesky",
     "circulant",
     "det",
+    "eigh_tridiagonal",
     "expm",
     "expm_frechet",
     "hankel",
     "inv",
     "lu",
+    "polar",
     "solve",
     "solve_sylvester",
     "solve_triangular",
@@ -275,6 +277,59 @@ def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
     a, t = floating_matrices(A, E)
     change = m.expm_change(a, t)
     return (m.expm(a), change) if compute_expm else change
+
+
+def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
+    """Return U and P with a = U P, or a = P U if `side` is "left": U an isometry, P Hermitian, positive semidefinite.
+
+    Args:
+        a: (..., m, n), of full rank.
+        side: "right" or "left".
+
+    Raises:
+        ValueError: the side is unknown.
+
+    Example:
+        >>> from fgrad.scipy.linalg import polar
+        >>> u, p = polar([[0.0, -2.0], [3.0, 0.0]])
+        >>> print(u.round(12), p.round(12))
+        [[ 0. -1.]
+         [ 1.  0.]] [[3. 0.]
+         [0. 2.]]
+    """
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}")
+    (a,) = floating_matrices(a)
+    wide = a.shape[-2] < a.shape[-1]
+    tall = m.adjoint(a) if wide else a
+    p = matrices.sqrtm(m.mm(m.adjoint(tall), tall))  # of the smaller side, which has an inverse
+    u = m.adjoint(m.solve(p, m.adjoint(tall)))
+    u = m.adjoint(u) if wide else u
+    if (side == "left") == wide:
+        return u, p
+    return u, m.hermitian(m.mm(m.adjoint(u), a) if side == "right" else m.mm(a, m.adjoint(u)))
+
+
+def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+    """Return eigenvalues and eigenvectors of real symmetric tridiagonal matrices, worked out as full ones.
+
+    Args:
+        d: their diagonals (..., n).
+        e: the numbers beside the diagonals (..., n - 1).
+        eigvals_only: return the eigenvalues alone.
+
+    Example:
+        >>> from fgrad.scipy.linalg import eigh_tridiagonal
+        >>> print(eigh_tridiagonal([2.0, 2.0], [1.0], eigvals_only=True))
+        [1. 3.]
+    """
+    d, e = [inexact(x) for x in promoted(as_array(d), as_array(e))]
+    n = d.shape[-1]
+    if e.shape[-1] != n - 1:
+        raise ValueError(f"eigh_tridiagonal: e must be one shorter than d, got shapes {d.shape} and {e.shape}")
+    places = np.arange(n)
+    below = np.eye(n, k=-1, dtype=d.dtype) * e[..., np.minimum(places, n - 2)][..., None, :] if n > 1 else 0
+    return factorizations.eigh(np.eye(n, dtype=d.dtype) * d[..., None, :] + below, eigvals_only=eigvals_only)
 
 
 # ----------------------------------------------------------------------------------------------- matrices made up

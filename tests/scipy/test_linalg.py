@@ -46,6 +46,22 @@ CASES = {
     "sqrtm": (linalg.sqrtm, scipy.linalg.sqrtm, (A @ A.T + np.eye(3),)),
     "sqrtm, complex": (linalg.sqrtm, scipy.linalg.sqrtm, (C,)),
     "solve_sylvester": (linalg.solve_sylvester, scipy.linalg.solve_sylvester, (A, B.T @ B + np.eye(2), B)),
+    "polar": (linalg.polar, scipy.linalg.polar, (A,)),
+    "polar of a tall one": (linalg.polar, scipy.linalg.polar, (B,)),
+    "polar of a wide one": (linalg.polar, scipy.linalg.polar, (B.T,)),
+    "polar, left": (lambda a: linalg.polar(a, "left"), lambda a: scipy.linalg.polar(a, "left"), (C,)),
+    "polar of a tall one, left": (lambda a: linalg.polar(a, "left"), lambda a: scipy.linalg.polar(a, "left"), (B,)),
+    "polar of a wide one, left": (lambda a: linalg.polar(a, "left"), lambda a: scipy.linalg.polar(a, "left"), (B.T,)),
+    "eigh_tridiagonal": (
+        lambda d, e: linalg.eigh_tridiagonal(d, e, True),
+        lambda d, e: scipy.linalg.eigh_tridiagonal(d, e, True),
+        (A[0], B[:2, 0]),
+    ),
+    "eigh_tridiagonal, projections": (
+        lambda d, e: projections(*linalg.eigh_tridiagonal(d, e)),
+        lambda d, e: projections(*scipy.linalg.eigh_tridiagonal(d, e)),
+        (A[0], B[:2, 0]),
+    ),
     "lu_factor": (lambda a: linalg.lu_factor(a)[0], lambda a: scipy.linalg.lu_factor(a)[0], (A,)),
     "hankel": (linalg.hankel, scipy.linalg.hankel, (A[0], B[:, 0])),
     "hankel of one": (linalg.hankel, scipy.linalg.hankel, (A[0],)),
@@ -161,6 +177,10 @@ def test_wrong_arguments():
             f(A)
     with pytest.raises(ValueError, match="solve_sylvester"):
         linalg.solve_sylvester(A, A, B)
+    with pytest.raises(ValueError, match="side must be"):
+        linalg.polar(A, "up")
+    with pytest.raises(ValueError, match="one shorter"):
+        linalg.eigh_tridiagonal([1.0, 2.0], [1.0, 2.0])
     with pytest.raises(NotImplementedError, match="pivoting"):
         linalg.qr(A, pivoting=True)
     with pytest.raises(ValueError, match="mode must be 'full', 'economic' or 'r'"):

@@ -16,10 +16,10 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs bench bench-quick check test test-parity test-slow test-triton36 gpu format hooks clean
+.PHONY: help demo docs bench bench-quick check test test-parity test-parity-slow test-slow test-triton36 gpu format hooks clean
 
 help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.with-demo  ## Train on handwritten digits three ways and compare them
 	@$(VENV)/bin/python examples/digits.py
@@ -40,7 +40,10 @@ test: $(VENV)/.with-test  ## All tests but the slow and the parity ones
 	$(RUN) $(PYTEST)
 
 test-parity: $(PARITY)/.with-parity  ## Compare with torch, jax and autograd (installs them, a large download)
-	$(PARITY)/bin/python -m $(PYTEST) -m parity
+	$(PARITY)/bin/python -m $(PYTEST) -m "parity and not slow"
+
+test-parity-slow: $(PARITY)/.with-parity  ## Compare with torch on thousands of random programs, new ones each time
+	HYPOTHESIS_PROFILE=slow $(PARITY)/bin/python -m $(PYTEST) -m "parity and slow"
 
 test-slow: $(VENV)/.with-test  ## Long random searches, new ones each time
 	HYPOTHESIS_PROFILE=slow $(RUN) $(PYTEST) -m "not parity"

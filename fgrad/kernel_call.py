@@ -238,5 +238,6 @@ _primitive = Primitive(
     inputs=("*xs",),
     make_plan=_refuse,
     batch=_batch,
+    declared={"category": "kernel", "source": "hand-written", "label": lambda params: params["call"].name},
     multiple=True,
 )

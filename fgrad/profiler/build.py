@@ -49,7 +49,9 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
         event.source = "generated"
     elif category == "op":
         event.source = "NumPy"
-    if facts is not None:
+    if facts.__class__ is str:
+        event.note = facts
+    elif facts is not None:
         _put_facts(event, facts, flops)
     if stack:
         event.stack = [f"{code.co_filename}({line}): {code.co_name}" for code, line in stack]
@@ -65,6 +67,10 @@ def _put_facts(event: FunctionEvent, facts: Any, flops: bool) -> None:
     event.output_shapes = [shape_of(kind) for kind in outputs]
     if event.source == "NumPy" and any(len(kind) > 2 for kind in inputs if kind.__class__ is tuple):
         event.source = "CuPy"
+    if event.prim is not None and "program" in work:
+        event.name = f"{event.name}: {work['program'].label}"
+    elif event.prim is not None and "label" in event.prim.declared:
+        event.name = event.prim.declared["label"](work)
     types_in, types_out = _types(inputs), _types(outputs)
     if moved.__class__ is int:
         event.bytes = moved

@@ -92,6 +92,7 @@ def _arguments(e: Any) -> dict[str, Any]:
         "bytes": e.total_bytes,
         "flops": e.total_flops,
         "allocated": e.allocated_bytes,
+        "note": clean(e.note or ""),
         "Call stack": [clean(line) for line in e.stack],
     }
     return {**found, **{key: value for key, value in optional.items() if value}}

@@ -12,6 +12,7 @@ The data model, which tables, traces and pictures are made from:
   `self_allocated_bytes` without the children.
 - `kernels`: events of what this event launched on a GPU; their `device` says where they ran ("cpu" for all others).
   They are not in the list. `device_ns` is their time, with those of the children; `self_device_ns` without.
+- `note`: the text that `record_function` was given.
 - `stack`: lines `file(line): function`, innermost first, with `with_stack`.
 - `forward`: for an event of a backward pass, the event that recorded it; `backward`: the events of backward passes
   that go back to this one. `sequence_nr` is the number they share, -1 without one.
@@ -43,8 +44,8 @@ class FunctionEvent(Times):
     __slots__ = (
         "id", "name", "category", "source", "thread", "start_ns", "end_ns", "self_ns", "parent", "children",
         "input_shapes", "input_dtypes", "output_shapes", "bytes", "flops", "total_bytes", "total_flops",
-        "allocated_bytes", "self_allocated_bytes", "stack", "sequence_nr", "forward", "backward", "kernels", "device",
-        "device_ns", "self_device_ns", "prim",
+        "allocated_bytes", "self_allocated_bytes", "stack", "note", "sequence_nr", "forward", "backward", "kernels",
+        "device", "device_ns", "self_device_ns", "prim",
     )  # fmt: skip
 
     count = 1
@@ -70,6 +71,7 @@ class FunctionEvent(Times):
         self.allocated_bytes = self.self_allocated_bytes = 0
         self.device_ns = self.self_device_ns = 0
         self.stack: list[str] = []
+        self.note: str | None = None
         self.sequence_nr = -1
         self.forward: FunctionEvent | None = None
         self.backward: list[FunctionEvent] = []

@@ -33,6 +33,7 @@ def probes() -> Iterator[Probe]:
     yield _Entry, "run", _observed_run(_Entry.run)
     yield Compiled, "__init__", _observed_compile(Compiled.__init__)
     yield cpu, "run_tiles", _observed_tiles(cpu.run_tiles)
+    yield Program, "compute", _observed_program(Program.compute)
     yield Linearize, "process", _observed_process(Linearize.process)
     pull_back = _observed_pull_back(linearize.pull_back)
     for module in (linearize, transpose, jacobian, programs, checkpoint):
@@ -135,6 +136,22 @@ def _observed_tiles(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(region, *args)
 
     return run_tiles
+
+
+def _observed_program(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(self: Program, *args: Any) -> list[Any]:
+        before = lowest = state.interpreter
+        while lowest is not None and lowest.parent is not None:
+            lowest = lowest.parent
+        if lowest.__class__ is not Observer:
+            return original(self, *args)  # type: ignore[no-any-return]
+        state.interpreter = lowest  # plain values as well, and seen
+        try:
+            return self.run(*args)
+        finally:
+            state.interpreter = before
+
+    return compute
 
 
 # ---------------------------------------------------------------------------------------------------- backward passes

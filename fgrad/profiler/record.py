@@ -16,6 +16,7 @@ go back through: equal links belong together; one of three parts belongs to all 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import threading
@@ -119,14 +120,13 @@ class Observer(Interpreter):
         return self
 
     def _write_to_both(self, record: tuple[Any, ...]) -> None:
-        if self.closed is None:
-            self.append(record)
+        self.append(record)
         self.below.write(record)  # type: ignore[union-attr]
 
     def __exit__(self, *exc: object) -> None:
         self.closed = now()
-        if self.write == self.append:
-            self.write = _drop
+        self.write = _drop if self.write == self.append else functools.partial(_pass_on, self.below)
+        self.session = None  # which holds this observer: logs should go with the last reference, not wait for a search
         self.place.watch(tuple([o for o in self.place.observers if o is not self]))
         if state.interpreter is self:
             state.interpreter = self.next_below()
@@ -191,6 +191,11 @@ class Observer(Interpreter):
 
 def _drop(record: tuple[Any, ...]) -> None:
     """Stand for the log of an observer that has closed."""
+
+
+def _pass_on(below: Observer, record: tuple[Any, ...]) -> None:
+    """Write to the log below an observer that has closed."""
+    below.write(record)
 
 
 class _Closed(Observer):
@@ -263,13 +268,14 @@ def timed(place: Place, what: Any, category: str, link: Any, facts: Any, fun: Ca
 
 
 class span:
-    """Context manager: what `timed` does for a block. Without an observer it does nothing."""
+    """Context manager: what `timed` does for a block. Without an observer it does nothing; `note` is kept with it."""
 
-    __slots__ = ("what", "category", "serial", "start", "depth", "place")
+    __slots__ = ("what", "category", "note", "serial", "start", "depth", "place")
 
-    def __init__(self, what: str, category: str):
+    def __init__(self, what: str, category: str, note: str | None = None):
         self.what = what
         self.category = category
+        self.note = note
         self.start: int | None = None
 
     def __enter__(self) -> span:
@@ -292,6 +298,6 @@ class span:
         if place.marks is not None:
             place.marks.end(self.serial, None)
         lines = stack() if place.stacks else None
-        record = (self.serial, start, end, self.depth, self.what, self.category, None, None, lines)
+        record = (self.serial, start, end, self.depth, self.what, self.category, self.note, None, lines)
         for observer in place.observers:
             observer.append(record)

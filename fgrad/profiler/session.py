@@ -274,7 +274,7 @@ class record_function:
 
     Args:
         name: the event's name.
-        args: a text that is kept with it.
+        args: a text that is kept with it, as the event's `note`.
 
     Example:
         >>> import numpy as np, fgrad
@@ -290,7 +290,7 @@ class record_function:
         self._spans: list[span] = []
 
     def __enter__(self) -> record_function:
-        self._spans.append(span(self.name, "user").__enter__())
+        self._spans.append(span(self.name, "user", self.args).__enter__())
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -9,7 +9,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad.core import Primitive, state
 from fgrad.profiler import measured_ceiling
-from tests.profiler.shapes import check_times, count, outline
+from tests.profiler.shapes import check_times, count, inside, outline
 
 
 def observed(fun, *args, **options):
@@ -120,7 +120,10 @@ def test_tiled_regions():
 
 
 def test_jit_under_grad_and_grad_under_jit():
-    assert "call" in count(observed(fgrad.grad(fgrad.jit(loss)), np.ones(3)))
+    events = observed(fgrad.grad(fgrad.jit(loss)), np.ones(3))
+    forward = next(e for e in events if e.name.startswith("call: jit of loss"))
+    assert inside(forward)[1:] == ["tanh", "mul", "reduce_sum"]
+    assert forward.bytes == 0 and forward.total_bytes == sum(e.bytes for e in forward.children)
     events = observed(fgrad.jit(fgrad.grad(loss)), np.ones(3))
     assert [e.category for e in events if e.parent is None] == ["jit"]
 
@@ -137,6 +140,22 @@ def test_cupy_arrays_are_told_apart():
     array = type("ndarray", (), {"__module__": "cupy", "shape": (2,), "dtype": np.dtype("f4")})()
     prim = Primitive("of_cupy", "constant", lambda x: np.ones(2), lambda x: x)
     assert observed(prim, array)[0].source == "CuPy"
+
+
+def test_loops_show_their_steps():
+    def run(x):
+        return fgrad.lax.scan(lambda c, y: (c * y, None), x, np.ones(3))[0]
+
+    (scan,) = [e for e in observed(run, 2.0) if e.name.startswith("scan")]
+    assert inside(scan)[1:] == ["mul"] * 3
+
+
+def test_notes(tmp_path):
+    with fgrad.profile() as prof, fgrad.record_function("step", "of 3"):
+        fnp.exp(1.0)
+    assert prof.function_events[0].note == "of 3" and prof.function_events[1].note is None
+    prof.export_chrome_trace(tmp_path / "t.json")
+    assert '"note": "of 3"' in (tmp_path / "t.json").read_text()
 
 
 def test_record_function_names_a_stretch():

@@ -50,7 +50,8 @@ def seed_array(seed, like):
         return home_of(like).from_numpy(np.array([seed], np.int64))
     if getattr(seed, "size", 0) != 1 or seed.dtype.kind not in "iu":
         raise TypeError(f"seed: got {seed!r}, expected an integer, or an array of one")
-    return seed
+    home = home_of(like)
+    return seed if home_of(seed) is home else home.from_numpy(home_of(seed).to_numpy(seed))
 
 
 def dropout_forward(x, seed, *, rate=0.5, offset=0):

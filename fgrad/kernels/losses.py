@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.kernels.pairs import wide, with_kernels
+from fgrad.kernels.pairs import takes_tensors, wide, with_kernels
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops import elementwise as e
 from fgrad.ops import kernels as k
@@ -57,6 +57,7 @@ def _of_labels(weight: Any, labels: Any) -> Any:
     return e.select(valid, weight[e.select(valid, labels, 0)], 1.0)
 
 
+@takes_tensors
 def cross_entropy(
     logits: Any,
     labels: Any,
@@ -179,6 +180,7 @@ def linear_cross_entropy_of_rows(
     return cross_entropy_of_rows(_logits(hidden, weight), labels, class_weight, **options)
 
 
+@takes_tensors
 def linear_cross_entropy(
     hidden: Any,
     weight: Any,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fgrad.kernel_arguments import owner_of
 from fgrad.kernel_op import KernelOp, kernel_op
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops.shape import stop_gradient
@@ -55,6 +56,7 @@ def with_kernels(
     def decorate(definition: Function) -> Function:
         pair = _Pair(definition, kernels, wrt, outputs, extras, batch, called, prepare, fixed)
 
+        @takes_tensors
         @functools.wraps(definition)
         def function(*args: Any, impl: str = "numpy", **options: Any) -> Any:
             return pair(impl, args, options)
@@ -65,6 +67,20 @@ def with_kernels(
         return function
 
     return decorate
+
+
+def takes_tensors(function: Function) -> Function:
+    """Let a function of arrays take tensors of a layer above, which runs it on what it traces."""
+
+    @functools.wraps(function)
+    def dispatch(*args: Any, **options: Any) -> Any:
+        owner = owner_of((*args, *options.values()))
+        if owner is not None:
+            return owner.__array_function__(dispatch, (type(owner),), args, options)
+        return function(*args, **options)
+
+    dispatch.runs_on_tracers = True  # type: ignore[attr-defined]
+    return dispatch
 
 
 class _Pair:
@@ -154,8 +170,9 @@ def _hashable(option: Any) -> Any:
 
 
 def _by_name(function: Function, known: dict[str, Any]) -> Any:
-    """Call a function with those of the known values that it has parameters for."""
-    return function(**{name: known[name] for name in inspect.signature(function).parameters if name in known})
+    """Call a function with those of the known values that it has parameters for; NumPy's scalars become arrays."""
+    wanted = {name: known[name] for name in inspect.signature(function).parameters if name in known}
+    return function(**{name: np.asarray(x) if isinstance(x, np.generic) else x for name, x in wanted.items()})
 
 
 def _signature(arrays: Sequence[str], options: dict[str, Any]) -> inspect.Signature:

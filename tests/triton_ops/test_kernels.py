@@ -174,6 +174,35 @@ def test_under_transforms(case, transform):
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if hasattr(case.function, "op")], ids=str)
+def test_every_pair_passes_its_own_check(case, capsys):
+    parameters = [
+        p.name for p in inspect.signature(case.function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    args, _ = case.draw()
+    present = {name: x for name, x in zip(parameters, args, strict=False) if x is not None}
+    options = {name: tuple(v) if isinstance(v, list) else v for name, v in case.options.items()}
+    if "q_starts" in present:
+        options |= {"max_queries": 3, "max_keys": 2}
+    assert case.function.op(*present).check(*present.values(), targets=[], **options).ok
+
+
+@pytest.mark.parametrize("impl", ["numpy", "triton"])
+@case_parameter
+def test_tensors_of_compat(case, impl):
+    import fgrad.compat as torch
+
+    args, places = case.draw()
+    tensors = list(args)
+    for i in places:
+        tensors[i] = torch.tensor(args[i], requires_grad=True)
+    case.of(impl, tensors, ())().sum().backward()
+    whole = case.of("numpy", args, places)
+    expected = fgrad.grad(lambda *xs: whole(*xs).sum(), tuple(range(len(places))))(*[args[i] for i in places])
+    for i, want in zip(places, expected, strict=True):
+        np.testing.assert_allclose(tensors[i].grad.numpy(), want, rtol=1e-9, atol=1e-11)
+
+
 def test_every_public_function_has_a_case():
     steps = {"adamw_step", "sgd_step", "clip_by_norm", "argmax"}
     assert {case.function.__name__ for case in CASES} == set(kernels.__all__) - steps

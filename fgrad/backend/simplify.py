@@ -36,12 +36,21 @@ def inline(program: Program) -> Program:
 
 
 def body_of(eq: Equation) -> Program | None:
-    """Return the Program that an equation merely applies: that of a call, a checkpoint or a custom function."""
+    """Return the Program that an equation merely applies: that of a call, a checkpoint, a custom function, a solver."""
     if eq.prim.name in ("call", "checkpoint_call"):
         return eq.params["program"]  # type: ignore[no-any-return]
     if eq.prim.name in ("custom_jvp_call", "custom_vjp_call"):
         return getattr(eq.params["fun"], "program", None)
-    return None
+    return eq.params["solve"] if eq.prim.name == "linear_solve" else None  # type: ignore[no-any-return]
+
+
+def read_by_body(eq: Equation) -> Sequence[int]:
+    """Return which inputs of an equation are those of its body."""
+    count = len(eq.inputs)
+    if eq.prim.name == "linear_solve":
+        before, own, after = eq.params["counts"]
+        return [*range(before, before + own), *range(before + own + after, count)]
+    return getattr(eq.params.get("fun"), "places", range(count))
 
 
 def has_plain_definition(eq: Equation) -> bool:
@@ -75,8 +84,7 @@ def _inline_into(
         inputs = [renamed(a) for a in eq.inputs]
         body = definition_of(eq) if has_plain_definition(eq) else body_of(eq)
         if body is not None:
-            places = getattr(eq.params.get("fun"), "places", range(len(inputs)))
-            inner: dict[int, Atom] = {id(v): inputs[k] for v, k in zip(body.inputs, places, strict=True)}
+            inner: dict[int, Atom] = {id(v): inputs[k] for v, k in zip(body.inputs, read_by_body(eq), strict=True)}
             for v, x in body.consts:
                 inner[id(v)] = fresh = Var(v.type)
                 consts.append((fresh, x))

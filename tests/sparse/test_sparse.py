@@ -126,6 +126,7 @@ PIECES = {
 }
 
 
+@pytest.mark.heavy
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(PIECES)), st.integers(0, 5), st.integers(0, 5)), max_size=8), st.data()
 )

@@ -209,3 +209,34 @@ def test_a_traced_number_has_no_value_to_pass():
 def test_errors(options, error, said):
     with pytest.raises(error, match=said):
         fgrad.triton_call(scale, X, **{"out_shape": X, "grid": 1, "size": 12, "factor": 1.0, **options})
+
+
+def test_kernels_of_one_name_are_batched_apart():
+    x = np.arange(6.0).reshape(2, 3)
+    outs = []
+    for kernel in (first(), second()):
+
+        def call(row, kernel=kernel):
+            return fgrad.triton_call(kernel, row, out_shape=row, grid=1, batch="grid", size=3, BLOCK=4)
+
+        outs.append(fgrad.vmap(call)(x))
+    np.testing.assert_array_equal(outs[0], x + 1)
+    np.testing.assert_array_equal(outs[1], x + 2)
+
+
+def first():
+    @triton.jit
+    def shifted(x, out, size, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at, mask=at < size, other=0.0) + 1, mask=at < size)
+
+    return shifted
+
+
+def second():
+    @triton.jit
+    def shifted(x, out, size, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at, mask=at < size, other=0.0) + 2, mask=at < size)
+
+    return shifted

@@ -274,16 +274,19 @@ def kept_types(plan: Plan, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Ar
     return tuple([type_of(args[k]) if k >= 0 else type_of(outs[~k]) for k in plan.typed])
 
 
+_NUMBERS = frozenset((float, np.float64))
+"""What numbers are computed in: cotangents of either are of both."""
+
+
 def elementwise_types(plan: Plan, args: Sequence[Any], out: Any) -> tuple[ArrayType, ...] | None:
     """Return the types of active inputs and output, or None if they all agree and nothing is to be undone."""
-    cls = out.__class__
-    if cls in (float, complex):
+    if out.__class__ in _NUMBERS:
         for i in plan.active:
-            if args[i].__class__ is not cls:
+            if args[i].__class__ not in _NUMBERS:
                 break
         else:
             return None
-    else:
+    elif out.__class__ is not complex:
         shape, dtype = out.shape, out.dtype
         for i in plan.active:
             x = args[i]

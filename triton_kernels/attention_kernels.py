@@ -104,10 +104,30 @@ def _scores(product, query, key, seen, bias, bias_steps, scale, SOFTCAP: tl.cons
 
 
 @triton.jit
-def _factors(seed, place, query, key, longest_q, longest_k, RATE: tl.constexpr, ACCUMULATOR: tl.constexpr):
-    """Return what dropout multiplies probabilities by; `place` numbers batch and head."""
-    number = (place * longest_q + query) * longest_k + key
+def _number(place, query, key, longest_q, longest_k):
+    """Return the numbers of scores; `place` numbers batch and head."""
+    return (place * longest_q + query) * longest_k + key
+
+
+@triton.jit
+def _factors(seed, number, RATE: tl.constexpr, ACCUMULATOR: tl.constexpr):
+    """Return what dropout multiplies probabilities by."""
     return tl.where(kept(seed, number, RATE), tl.full((), 1 / (1 - RATE), ACCUMULATOR), 0.0)
+
+
+@triton.jit
+def _changes(score, seen, change, shift, level, seed, number, RATE: tl.constexpr, ACCUMULATOR: tl.constexpr):
+    """Return dropped probabilities and the gradient of scores.
+
+    `change` are the products of cotangents and values, `shift` and `level` the lse and delta of the queries.
+    """
+    weight = tl.where(seen, tl.exp(score - shift), 0.0)
+    dropped = weight
+    if RATE > 0:
+        factors = _factors(seed, number, RATE, ACCUMULATOR)
+        dropped = weight * factors
+        change *= factors
+    return dropped, weight * (change - level)
 
 
 @triton.jit
@@ -172,9 +192,8 @@ def forward_kernel(
         remaining = tl.exp(largest - shift)
         total = total * remaining + tl.sum(weight, 1)
         if RATE > 0:
-            weight *= _factors(
-                seed, batch * heads + head, query[:, None], key[None, :], longest_q, longest_k, RATE, ACCUMULATOR
-            )
+            number = _number(batch * heads + head, query[:, None], key[None, :], longest_q, longest_k)
+            weight *= _factors(seed, number, RATE, ACCUMULATOR)
         result = result * remaining[:, None]
         result = tl.dot(weight.to(values.dtype), values, result, input_precision=PRECISION, out_dtype=ACCUMULATOR)
         largest = new_largest
@@ -274,17 +293,12 @@ def dq_kernel(
         values = _load_block(v, key, keys, v_steps, column, size)
         seen = _visible(query[:, None], key[None, :], queries, keys, CAUSAL, WINDOW)
         product = tl.dot(mine, tl.trans(block), input_precision=PRECISION, out_dtype=ACCUMULATOR)
-        score, slope = _scores(product, query[:, None], key[None, :], seen, bias, bias_steps, scale, SOFTCAP)
-        weight = tl.where(seen, tl.exp(score - shift[:, None]), 0.0)
         change = tl.dot(cotangent, tl.trans(values), input_precision=PRECISION, out_dtype=ACCUMULATOR)
-        if RATE > 0:
-            change *= _factors(
-                seed, batch * heads + head, query[:, None], key[None, :], longest_q, longest_k, RATE, ACCUMULATOR
-            )
-        change = weight * (change - level[:, None])
+        score, slope = _scores(product, query[:, None], key[None, :], seen, bias, bias_steps, scale, SOFTCAP)
+        number = _number(batch * heads + head, query[:, None], key[None, :], longest_q, longest_k)
+        _, change = _changes(score, seen, change, shift[:, None], level[:, None], seed, number, RATE, ACCUMULATOR)
         if dbias is not None:
-            here = ((batch * heads + head) * longest_q + query[:, None]) * longest_k + key[None, :]
-            tl.store(dbias + here, change, mask=(query < queries)[:, None] & (key < keys)[None, :])
+            tl.store(dbias + number, change, mask=(query < queries)[:, None] & (key < keys)[None, :])
         change = (change * slope).to(block.dtype)
         result = tl.dot(change, block, result, input_precision=PRECISION, out_dtype=ACCUMULATOR)
     mask = (query < queries)[:, None] & (column < size)[None, :]
@@ -356,20 +370,16 @@ def dkv_kernel(
             level = tl.load(delta + row, mask=query < queries, other=0.0)
             seen = _visible(query[None, :], key[:, None], queries, keys, CAUSAL, WINDOW)
             product = tl.dot(block, tl.trans(mine), input_precision=PRECISION, out_dtype=ACCUMULATOR)
-            score, slope = _scores(product, query[None, :], key[:, None], seen, bias_here, bias_steps, scale, SOFTCAP)
-            weight = tl.where(seen, tl.exp(score - shift[None, :]), 0.0)
             change = tl.dot(values, tl.trans(cotangent), input_precision=PRECISION, out_dtype=ACCUMULATOR)
-            dropped = weight
-            if RATE > 0:
-                factors = _factors(
-                    seed, batch * heads + head, query[None, :], key[:, None], longest_q, longest_k, RATE, ACCUMULATOR
-                )
-                change *= factors
-                dropped = weight * factors
+            score, slope = _scores(product, query[None, :], key[:, None], seen, bias_here, bias_steps, scale, SOFTCAP)
+            number = _number(batch * heads + head, query[None, :], key[:, None], longest_q, longest_k)
+            dropped, change = _changes(
+                score, seen, change, shift[None, :], level[None, :], seed, number, RATE, ACCUMULATOR
+            )
             value_total = tl.dot(
                 dropped.to(cotangent.dtype), cotangent, value_total, input_precision=PRECISION, out_dtype=ACCUMULATOR
             )
-            change = (weight * (change - level[None, :]) * slope).to(mine.dtype)
+            change = (change * slope).to(mine.dtype)
             key_total = tl.dot(change, mine, key_total, input_precision=PRECISION, out_dtype=ACCUMULATOR)
     row = batch * key_row_steps[0] + shared_head * key_row_steps[1] + k_first + key
     mask = (key < keys)[:, None] & (column < size)[None, :]

@@ -12,19 +12,36 @@ import triton.language as tl
 
 from .layout import copy_forward
 from .runtime import as_rows, empty, home_of, launch, strides
-from .tiling import accumulator, along, block_for, block_of_row, warps_for
+from .tiling import accumulator, along, block_for, block_of_row
 
-_LARGEST_BLOCK = 1024
+# Elements that one program moves: rows of a table, several of them where they are short.
+_TILE = 1024
+# Rows with one index that are added up at a time.
+_STEP = 4
 
 
 @triton.jit
-def gather_kernel(table, index, out, entries, columns, table_row, table_column, index_stride, BLOCK: tl.constexpr):
-    """One program a block of a result row."""
-    row, at, mask = block_of_row(columns, BLOCK)
-    entry = tl.load(index + along(row, index_stride)).to(tl.int64)
-    exists = mask & (entry >= 0) & (entry < entries)
-    value = tl.load(table + entry * table_row + along(at, table_column), mask=exists, other=float("nan"))
-    tl.store(out + row * columns + at, value, mask=mask)
+def gather_kernel(
+    table,
+    index,
+    out,
+    entries,
+    rows,
+    columns,
+    table_row,
+    table_column,
+    index_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a block of columns of some result rows."""
+    row_block, at, exists = block_of_row(columns, BLOCK)
+    row = row_block * ROWS + tl.arange(0, ROWS)
+    entry = tl.load(index + along(row, index_stride), mask=row < rows, other=0).to(tl.int64)[:, None]
+    mask = (row < rows)[:, None] & exists[None, :]
+    inside = mask & (entry >= 0) & (entry < entries)
+    value = tl.load(table + entry * table_row + along(at, table_column)[None, :], mask=inside, other=float("nan"))
+    tl.store(out + row[:, None] * columns + at[None, :], value, mask=mask)
 
 
 @triton.jit
@@ -34,31 +51,36 @@ def add_rows_kernel(
     ends,
     base,
     out,
+    entries,
     columns,
     ct_row,
     ct_column,
     base_row,
     base_column,
     ACCUMULATOR: tl.constexpr,
+    ENTRIES: tl.constexpr,
     STEP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One program a block of a table row: its row of `base`, or 0, plus the rows that have its index."""
-    entry, at, mask = block_of_row(columns, BLOCK)
-    first = tl.load(ends + entry)
-    last = tl.load(ends + entry + 1)
-    total = tl.zeros((STEP, BLOCK), ACCUMULATOR)
-    for start in range(first, last, STEP):
-        position = start + tl.arange(0, STEP)
-        row = tl.load(order + position, mask=position < last, other=0).to(tl.int64)
-        taken = (position < last)[:, None] & mask[None, :]
-        value = tl.load(ct + row[:, None] * ct_row + along(at, ct_column)[None, :], mask=taken, other=0.0)
+    """One program a block of columns of some table rows: their rows of `base`, or 0, plus the rows with their index."""
+    entry_block, at, exists = block_of_row(columns, BLOCK)
+    entry = entry_block * ENTRIES + tl.arange(0, ENTRIES)
+    first = tl.load(ends + entry, mask=entry < entries, other=0)
+    last = tl.load(ends + entry + 1, mask=entry < entries, other=0)
+    total = tl.zeros((ENTRIES, STEP, BLOCK), ACCUMULATOR)
+    for start in range(0, tl.max(last - first, 0), STEP):
+        position = (first + start)[:, None] + tl.arange(0, STEP)[None, :]
+        taken = position < last[:, None]
+        row = tl.load(order + position, mask=taken, other=0).to(tl.int64)
+        here = ct + row[:, :, None] * ct_row + along(at, ct_column)[None, None, :]
+        value = tl.load(here, mask=taken[:, :, None] & exists[None, None, :], other=0.0)
         total += value.to(ACCUMULATOR)
-    result = tl.sum(total, 0)
+    result = tl.sum(total, 1)
+    mask = (entry < entries)[:, None] & exists[None, :]
     if base is not None:
-        here = base + entry * base_row + along(at, base_column)
+        here = base + entry[:, None] * base_row + along(at, base_column)[None, :]
         result += tl.load(here, mask=mask, other=0.0).to(ACCUMULATOR)
-    tl.store(out + entry * columns + at, result, mask=mask)
+    tl.store(out + entry[:, None] * columns + at[None, :], result, mask=mask)
 
 
 def embedding_forward(table, index):
@@ -84,13 +106,13 @@ def embedding_forward(table, index):
     entries, columns = table.shape
     flat = index.reshape(-1)
     out = empty(table, (flat.size, columns), table.dtype)
-    block = block_for(columns, _LARGEST_BLOCK)
+    tile = _tile(flat.size, columns, _TILE)
     launch(
         gather_kernel,
-        (flat.size * triton.cdiv(columns, block),),
-        *(table, flat, out, entries, columns, *strides(table), *strides(flat)),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        (triton.cdiv(flat.size, tile[0]) * triton.cdiv(columns, tile[1]),),
+        *(table, flat, out, entries, flat.size, columns, *strides(table), *strides(flat)),
+        ROWS=tile[0],
+        BLOCK=tile[1],
     )
     return out.reshape(*index.shape, columns)
 
@@ -119,18 +141,24 @@ def _add_rows(rows, index, base, entries):
     columns = rows.shape[1]
     order, ends = home_of(index).group(index.reshape(-1), entries)
     out = empty(rows, (entries, columns), rows.dtype)
-    block = block_for(columns, _LARGEST_BLOCK // 4)
+    tile = _tile(entries, columns, _TILE // _STEP)
     launch(
         add_rows_kernel,
-        (entries * triton.cdiv(columns, block),),
-        *(rows, order, ends, base, out, columns, *strides(rows)),
+        (triton.cdiv(entries, tile[0]) * triton.cdiv(columns, tile[1]),),
+        *(rows, order, ends, base, out, entries, columns, *strides(rows)),
         *((None, None) if base is None else strides(base)),
         ACCUMULATOR=accumulator(rows.dtype),
-        STEP=4,
-        BLOCK=block,
-        num_warps=warps_for(block),
+        ENTRIES=tile[0],
+        STEP=_STEP,
+        BLOCK=tile[1],
     )
     return out
+
+
+def _tile(rows, columns, elements):
+    """Return how many rows and columns a program takes."""
+    block = block_for(columns, elements)
+    return block_for(rows, elements // block), block
 
 
 def gather_forward(x, index, *, axis=0):

@@ -4,6 +4,7 @@ A tile of a copy is square in the axis along which the source lies packed and th
 that both are moved in whole lines; the compiler turns the tile around in between.
 """
 
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -49,7 +50,7 @@ def copy_kernel(
 
 
 def copy_forward(x):
-    """Return a packed copy of an array of any strides and type.
+    """Return a packed copy of an array of any strides and type; bits are copied.
 
     >>> import numpy as np
     >>> copy_forward(np.arange(4)[::-2])
@@ -67,13 +68,14 @@ def copy_forward(x):
     outer = [axis for axis in reversed(range(inner)) if axis != line and x.shape[axis] != 1]
     sizes, x_outer, out_outer = (tuple(values[axis] for axis in outer) for values in (x.shape, steps, out_steps))
     tile = _tile(rows, x.shape[inner], turned=line is not None and abs(steps[line]) < abs(steps[inner]))
+    bits = np.dtype(f"i{x.dtype.itemsize}")
     programs = triton.cdiv(rows, tile["ROWS"]) * triton.cdiv(x.shape[inner], tile["COLUMNS"])
     for size in sizes:
         programs *= size
     launch(
         copy_kernel,
         (programs,),
-        *(x, out, rows, x.shape[inner], sizes, x_outer, out_outer),
+        *(x.view(bits), out.view(bits), rows, x.shape[inner], sizes, x_outer, out_outer),
         *(_unless_packed(x_row), _unless_packed(steps[inner]), out_row),
         OUTER=len(outer),
         **tile,

@@ -7,6 +7,7 @@ Products are added up in float32 (float64 for float64). float32 operands are mul
 beside it, for the gradient.
 """
 
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -32,6 +33,16 @@ def _block_of(program, rows, columns, M: tl.constexpr, N: tl.constexpr, GROUP: t
     height = tl.minimum(row_blocks - group * GROUP, GROUP)
     place = inside % (GROUP * column_blocks)
     return batch, group * GROUP + place % height, place // height
+
+
+@triton.jit
+def _one_width(a, b):
+    """Return two blocks, the narrower in the type of the wider: products take one type, or two of eight bits."""
+    if a.dtype.primitive_bitwidth < b.dtype.primitive_bitwidth:
+        a = a.to(b.dtype)
+    if b.dtype.primitive_bitwidth < a.dtype.primitive_bitwidth:
+        b = b.to(a.dtype)
+    return a, b
 
 
 @triton.jit
@@ -79,6 +90,7 @@ def matmul_kernel(
             mask=(k < inner)[:, None] & column_mask,
             other=0.0,
         )
+        a, b = _one_width(a, b)
         total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACCUMULATOR)
     if bias is not None:
         total += tl.load(bias + along(column, bias_stride), mask=column < columns, other=0.0).to(ACCUMULATOR)[None, :]
@@ -93,38 +105,46 @@ def matmul_kernel(
     tl.store(out + here, total, mask=mask)
 
 
-def matmul_forward(x, y, *, precision="ieee"):
+def matmul_forward(x, y, *, precision="ieee", dtype=None):
     """Return x @ y.
 
     Args:
         x: (…, rows, inner), floating, any strides. y: (…, inner, columns), of x's type and leading axes.
         precision: "ieee", "tf32" or "tf32x3", for float32 operands.
+        dtype: that of the result; x's if None. Products of 8-bit floats want a wider one.
 
     Returns:
-        (…, rows, columns) of x's dtype.
+        (…, rows, columns).
 
     Raises:
         ValueError: shapes or names do not fit.
-        TypeError: x and y differ in type.
+        TypeError: x and y differ in type; two types of eight bits may.
 
     >>> import numpy as np
     >>> matmul_forward(np.ones((2, 3), np.float32), np.ones((3, 1), np.float32))
     array([[3.],
            [3.]], dtype=float32)
     """
-    return product(x, y, precision=precision)
+    _check_types(x, y)
+    if dtype is None:
+        return product(x, y, precision=precision)
+    out = empty(x, (*x.shape[:-1], y.shape[-1]), np.dtype(dtype))
+    return product(x, y, out=out, precision=precision)
 
 
 def matmul_backward(ct, x, y, *, precision="ieee"):
     """Return (dx, dy) for a cotangent of `matmul_forward(x, y)`.
 
     Args:
-        ct: (…, rows, columns), of x's type, any strides.
+        ct: (…, rows, columns), of x's type or a wider one, any strides.
         x, y, precision: as given to the forward pass.
+
+    They have the types of x and y, rounded once.
     """
     _check_cotangent(ct, x, y)
-    dx = product(ct, y.swapaxes(-1, -2), precision=precision)
-    dy = product(x.swapaxes(-1, -2), ct, precision=precision)
+    dx, dy = empty(x, x.shape, x.dtype), empty(y, y.shape, y.dtype)
+    product(ct, y.swapaxes(-1, -2), out=dx, precision=precision)
+    product(x.swapaxes(-1, -2), ct, out=dy, precision=precision)
     return dx, dy
 
 
@@ -149,6 +169,7 @@ def linear_forward(x, y, bias=None, *, activation=None, precision="ieee"):
     >>> linear_forward(np.ones((1, 3)), np.ones((3, 1)), np.ones(1))[0]
     array([[4.]])
     """
+    _check_types(x, y)
     if activation is None:
         out = product(x, y, bias, precision=precision)
         return out, out
@@ -185,7 +206,7 @@ def product(x, y, bias=None, *, add=None, before=None, activation=None, precisio
     columns = right.shape[2]
     if out is None:
         out = empty(x, (*x.shape[:-1], columns), x.dtype)
-    blocks = _blocks(x.dtype, rows, columns, inner)
+    blocks = _blocks(x.dtype.itemsize, y.dtype.itemsize, rows, columns, inner)
     programs = batch * triton.cdiv(rows, blocks["M"]) * triton.cdiv(columns, blocks["N"])
     launch(
         matmul_kernel,
@@ -194,21 +215,22 @@ def product(x, y, bias=None, *, add=None, before=None, activation=None, precisio
         *((None,) if bias is None else strides(bias)),
         ACTIVATION=ACTIVATIONS[activation] if activation else None,
         PRECISION=precision,
-        ACCUMULATOR=accumulator(x.dtype),
+        ACCUMULATOR=accumulator(max(x.dtype, y.dtype, key=lambda dtype: dtype.itemsize)),
         GROUP=_GROUP,
         **blocks,
     )
     return out
 
 
-def _blocks(dtype, rows, columns, inner):
+def _blocks(x_bytes, y_bytes, rows, columns, inner):
     """Return block sizes and compile options: large blocks for large products, 16 at least for the tensor cores."""
     m = max(16, min(128, triton.next_power_of_2(max(1, rows))))
     n = max(16, min(128, triton.next_power_of_2(max(1, columns))))
-    if dtype.itemsize >= 4:
+    widest = max(x_bytes, y_bytes)
+    if widest >= 4:
         m, n = min(m, 64), min(n, 64)
-    k = 64 if dtype.itemsize <= 2 else 32
-    k = max(16 if dtype.itemsize > 1 else 32, min(k, triton.next_power_of_2(max(1, inner))))
+    k = 64 if widest <= 2 else 32
+    k = max(16 if min(x_bytes, y_bytes) > 1 else 32, min(k, triton.next_power_of_2(max(1, inner))))
     return {"M": m, "N": n, "K": k, "num_warps": 8 if m * n >= 128 * 128 else 4, "num_stages": 3}
 
 
@@ -228,11 +250,14 @@ def _check_cotangent(ct, x, y):
         raise ValueError(f"ct: got shape {ct.shape}, expected {expected}")
 
 
+def _check_types(x, y):
+    if x.dtype != y.dtype and (x.dtype.itemsize, y.dtype.itemsize) != (1, 1):
+        raise TypeError(f"x, y: got {x.dtype} and {y.dtype}, expected one type")
+
+
 def _check(x, y, bias, activation, precision):
     if x.ndim < 2 or y.ndim != x.ndim or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
         raise ValueError(f"x, y: got shapes {x.shape} and {y.shape}, expected (…, rows, inner) and (…, inner, columns)")
-    if x.dtype != y.dtype:
-        raise TypeError(f"x, y: got {x.dtype} and {y.dtype}, expected one type")
     if bias is not None and bias.shape != y.shape[-1:]:
         raise ValueError(f"bias: got shape {bias.shape}, expected {y.shape[-1:]}")
     if activation is not None and activation not in ACTIVATIONS:

@@ -35,8 +35,9 @@ _ROWS_A_STEP = 8
 _LONGEST_ONE_PASS = {4: 8192, 8: 2048}
 # Elements that one program reads at a time to add up channels.
 _CHANNEL_TILE = 1024
-# How many programs share the rows in one pass: what fills a large GPU, and leaves few partial sums.
-_PROGRAMS = 256
+# Warps that one pass is shared by, which fill a large GPU, and programs at most, each of which leaves partial sums.
+_WARPS = 4096
+_MOST_PROGRAMS = 1024
 
 
 def layer_norm_forward(x, weight=None, bias=None, *, eps=1e-5):
@@ -204,10 +205,10 @@ def _backward(ct, x, weight, bias, mean, rstd):
 def _launch_one_pass(ct, x, weight, bias, mean, rstd):
     rows, columns = x.shape
     dx = empty(x, (rows, columns), x.dtype)
-    span = max(1, triton.cdiv(rows, _PROGRAMS))
+    block = row_block(columns)
+    span = max(1, triton.cdiv(rows, min(_MOST_PROGRAMS, _WARPS // warps_for(block))))
     programs = max(1, triton.cdiv(rows, span))
     partials = _empty_partials(x, programs, columns, (weight, bias))
-    block = row_block(columns)
     launch(
         one_pass_kernel,
         (programs,),

@@ -202,7 +202,7 @@ def test_17_no_elements(family, rows, columns):
 @pytest.mark.heavy
 @family_parameter
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_18_19_fits_every_target_without_spills(family, target):
+def test_18_fits_every_target_without_spills(family, target):
     arrays = family.inputs(rng(), ml_dtypes.bfloat16, 2, 65_536)
     ct = cotangent(family, wide(arrays), ml_dtypes.bfloat16)
     for reports in (
@@ -212,6 +212,18 @@ def test_18_19_fits_every_target_without_spills(family, target):
         for report in reports.values():
             assert report[target].problems == ()
             assert report[target].spill_bytes == 0
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.multiplies], ids=lambda family: family.name)
+def test_19_float32_products_use_no_tensor_cores_unless_asked(family):
+    arrays = family.inputs(rng(), np.float32, 16, 16)  # large float32 products take long to compile
+    ct = cotangent(family, wide(arrays), np.float32)
+    for reports in (
+        compile_call(family.forward, *arrays, targets=["sm_90"]),
+        compile_call(family.backward, ct, *arrays, targets=["sm_90"]),
+    ):
+        assert all(report["sm_90"].tensor_cores == () for report in reports.values())
 
 
 @pytest.mark.slow

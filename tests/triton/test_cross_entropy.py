@@ -72,6 +72,18 @@ def test_labels_of_every_integer_type(kind):
     np.testing.assert_array_equal(losses, expected)
 
 
+def test_classes_without_weight_count_for_nothing():
+    logits, labels, weight = draw(), np.array([0, 3, 6]), np.ones(7, np.float32)
+    weight[3] = 0
+    logits[:, 3] = -np.inf
+    for smoothing in (0.0, 0.2):
+        options = {"weight": weight, "label_smoothing": smoothing}
+        losses, _ = cross_entropy_forward(logits, labels, **options)
+        assert np.isfinite(losses).all()
+        assert np.isfinite(gradient(np.ones(3, np.float32), logits, labels, **options)).all()
+    assert cross_entropy_forward(logits, labels, weight)[0][1] == 0
+
+
 @pytest.mark.parametrize(
     ("logits", "labels", "options", "error", "message"),
     [
@@ -79,6 +91,7 @@ def test_labels_of_every_integer_type(kind):
         (draw(), np.zeros(4, int), {}, ValueError, r"labels: got shape \(4,\), expected \(3,\)"),
         (draw(), np.zeros(3), {}, TypeError, "labels: got float64, expected integers"),
         (draw().astype(int), np.zeros(3, int), {}, TypeError, "logits: got int64, expected a floating type"),
+        (draw(), np.zeros(3, int), {"weight": np.ones(3)}, ValueError, r"weight: got shape \(3,\), expected \(7,\)"),
         (draw(), np.zeros(3, int), {"label_smoothing": 1.5}, ValueError, "label_smoothing: got 1.5"),
     ],
 )

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from fgrad.triton_kernels import check_call, require_clean
-from fgrad.triton_kernels.embedding import embedding_backward, embedding_forward
+from fgrad.triton_kernels.embedding import (
+    embedding_backward,
+    embedding_forward,
+    gather_backward,
+    gather_forward,
+    scatter_add_backward,
+    scatter_add_forward,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
@@ -37,6 +44,44 @@ def test_an_index_that_is_no_entry_gives_nan_and_adds_to_nothing():
     np.testing.assert_array_equal(embedding_backward(np.ones((4, 2)), index, 3), [[1, 1], [0, 0], [1, 1]])
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (0,)])
+def test_gather_and_scatter_add_along_every_axis(axis, shape):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 4, 5))
+    index = rng.integers(0, x.shape[axis], shape)
+    out = gather_forward(x, index, axis=axis)
+    np.testing.assert_array_equal(out, x.take(index, axis))
+    ct, added = rng.normal(size=out.shape), np.zeros(x.shape)
+    np.add.at(added, (slice(None),) * (axis % 3) + (index,), ct)
+    np.testing.assert_allclose(gather_backward(ct, x, index, axis=axis), added, atol=1e-14)
+    np.testing.assert_allclose(scatter_add_forward(x, index, ct, axis=axis), x + added, atol=1e-14)
+    dx, dupdates = scatter_add_backward(x, index, axis=axis)
+    np.testing.assert_array_equal(dx, x)
+    np.testing.assert_array_equal(dupdates, out)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_11_scatter_add_sums_in_float32(dtype):
+    result = scatter_add_forward(np.ones((2, 3), dtype), np.zeros(1000, int), np.ones((1000, 3), dtype))
+    expected = np.array([[1001] * 3, [1] * 3]).astype(dtype)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_09_30_repeated_indices_leave_no_findings_and_the_same_bits():
+    rng = np.random.default_rng(0)
+    x, updates = (rng.normal(size=(n, 70)).astype(np.float32) for n in (9, 40))
+    index = rng.integers(0, 4, 40)
+    require_clean(check_call(scatter_add_forward, x, index, updates))
+    assert scatter_add_forward(x, index, updates).tobytes() == scatter_add_forward(x, index, updates).tobytes()
+
+
+def test_updates_at_no_entry_are_left_out():
+    index = np.array([0, -1, 3])
+    np.testing.assert_array_equal(scatter_add_forward(np.zeros(3), index, np.ones(3)), [1, 0, 0])
+    np.testing.assert_array_equal(np.isnan(gather_forward(np.ones(3), index)), [False, True, True])
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(TypeError, match="index: got float64, expected integers"):
         embedding_forward(np.ones((3, 2)), np.ones(2))
@@ -44,3 +89,9 @@ def test_wrong_arguments_are_named():
         embedding_forward(np.ones(3), np.ones(2, int))
     with pytest.raises(ValueError, match=r"ct: got shape \(3, 2\)"):
         embedding_backward(np.ones((3, 2)), np.ones(2, int), 4)
+    with pytest.raises(ValueError, match=r"updates: got shape \(2,\), expected \(3,\)"):
+        scatter_add_forward(np.ones(4), np.zeros(3, int), np.ones(2))
+    with pytest.raises(TypeError, match="x, updates: got float64 and float32"):
+        scatter_add_forward(np.ones(4), np.zeros(3, int), np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="axis: got 1"):
+        gather_forward(np.ones(3), np.zeros(1, int), axis=1)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from fgrad.triton_kernels.reduction import argmax, cumsum_forward, reduce_backward, reduce_forward
+from fgrad.triton_kernels import check_call, require_clean
+from fgrad.triton_kernels.reduction import argmax, column_sums, cumsum_forward, reduce_backward, reduce_forward
+from fgrad.triton_kernels.runtime import launching
 
 
 def test_entries_that_tie_for_the_maximum_share_its_cotangent():
@@ -43,6 +45,67 @@ def test_leading_axes_and_rows_in_any_order_of_memory():
     x = np.random.default_rng(0).normal(size=(3, 4, 5))
     np.testing.assert_allclose(reduce_forward(x, "sum"), x.sum(-1))
     np.testing.assert_allclose(reduce_forward(x[0].T, "sum"), x[0].sum(0))
+
+
+KINDS = {
+    "sum": lambda x, axis: x.sum(axis),
+    "mean": lambda x, axis: x.mean(axis),
+    "max": lambda x, axis: x.max(axis),
+    "logsumexp": lambda x, axis: np.log(np.exp(x).sum(axis)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("axis", [0, 1, -1, (0, 2), (2, 0), None, (0, 1, 2)])
+def test_every_axis(kind, axis):
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    out = reduce_forward(x, kind, axis=axis)
+    np.testing.assert_allclose(out, KINDS[kind](x, axis), rtol=1e-12)
+    ct = np.random.default_rng(1).normal(size=out.shape)
+    gradient = reduce_backward(ct, x, out, kind, axis=axis)
+    direction, step = np.random.default_rng(2).normal(size=x.shape), 1e-6
+    change = (KINDS[kind](x + step * direction, axis) - KINDS[kind](x - step * direction, axis)) / (2 * step)
+    np.testing.assert_allclose((gradient * direction).sum(), (ct * change).sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_running_sums_along_every_axis(axis):
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    np.testing.assert_allclose(cumsum_forward(x, axis=axis), x.cumsum(axis))
+    np.testing.assert_array_equal(argmax(x, axis=axis), x.argmax(axis))
+
+
+def test_few_long_rows_are_cut_into_parts():
+    x = np.random.default_rng(0).normal(size=(2, 40_000)).astype(np.float32)
+    x[0, 30_000], x[1, 9000] = 9, np.nan
+    launches = []
+    with launching(launches.append):
+        reduce_forward(x, "sum")
+        argmax(x)
+    assert [launch.grid for launch in launches] == [(10,), (2,), (10,), (2,)]
+    np.testing.assert_array_equal(argmax(x), x.argmax(1))
+    np.testing.assert_array_equal(argmax(x, axis=None), x.argmax())
+    np.testing.assert_array_equal(np.isnan(reduce_forward(x, "max")), [False, True])
+    assert reduce_forward(x, "max")[0] == 9
+    require_clean(check_call(reduce_forward, x, "mean"))
+    require_clean(check_call(argmax, x))
+
+
+def test_10_sums_of_columns_are_partial_sums_in_float32():
+    x = np.ones((70_000, 3), np.float16)
+    np.testing.assert_array_equal(column_sums(x[:1000], np.dtype(np.float32)), [1000] * 3)
+    launches = []
+    with launching(launches.append):
+        column_sums(x, np.dtype(np.float16))
+    assert [launch.grid for launch in launches] == [(274,), (2,), (1,)]
+    assert [launch.args[1].dtype for launch in launches] == [np.float32, np.float32, np.float16]
+
+
+def test_wrong_axes_are_named():
+    with pytest.raises(ValueError, match=r"axis: got \(1,\), expected different axes of an array of shape \(2,\)"):
+        reduce_forward(np.ones(2), "sum", axis=1)
+    with pytest.raises(ValueError, match="expected entries along axis -1"):
+        argmax(np.ones((2, 0)))
 
 
 def test_unknown_kinds_are_named():

@@ -51,6 +51,49 @@ def test_norms_without_weight_and_bias(columns):
     np.testing.assert_allclose((dx * x).sum(1), 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("layer", [True, False])
+def test_one_pass_and_two_give_the_same_gradients(layer, monkeypatch):
+    x, ct, weight, bias = draw(90, 9), draw(90, 9, seed=1), draw(9, seed=2), draw(9, seed=3)
+    monkeypatch.setattr(norm, "_MOST_PROGRAMS", 20)
+    if layer:
+        _, mean, rstd = norm.layer_norm_forward(x, weight, bias)
+        gradients = lambda: norm.layer_norm_backward(ct, x, weight, bias, mean, rstd)  # noqa: E731
+    else:
+        _, rstd = norm.rms_norm_forward(x, weight)
+        gradients = lambda: norm.rms_norm_backward(ct, x, weight, rstd)  # noqa: E731
+    one_pass = gradients()
+    monkeypatch.setattr(norm, "_ROWS_A_PROGRAM", 32)
+    monkeypatch.setattr(norm, "_LONGEST_ONE_PASS", {4: 0, 8: 0})
+    for one, two in zip(one_pass, gradients(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (2, 6, 1), (2, 6, 5), (2, 6, 3, 7), (1, 4, 5000)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_groups_of_channels_of_every_shape(shape, groups):
+    x, ct, weight, bias = draw(*shape), draw(*shape, seed=1), draw(shape[1], seed=2), draw(shape[1], seed=3)
+    rows = lambda array: array.reshape(shape[0] * groups, -1)  # noqa: E731
+    column = (shape[1], *(1,) * (len(shape) - 2))
+    normal, mean, rstd = norm.layer_norm_forward(rows(x))
+    out, *statistics = norm.group_norm_forward(x, weight, bias, groups=groups)
+    np.testing.assert_allclose(
+        out, normal.reshape(shape) * weight.reshape(column) + bias.reshape(column), rtol=1e-9, atol=1e-10
+    )
+    dx, dweight, dbias = norm.group_norm_backward(ct, x, weight, bias, *statistics, groups=groups)
+    expected, _, _ = norm.layer_norm_backward(rows(ct * weight.reshape(column)), rows(x), None, None, mean, rstd)
+    np.testing.assert_allclose(dx, expected.reshape(shape), rtol=1e-8, atol=1e-10)
+    axes = (0, *range(2, len(shape)))
+    np.testing.assert_allclose(dweight, (ct * normal.reshape(shape)).sum(axes), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(dbias, ct.sum(axes), rtol=1e-9, atol=1e-10)
+
+
+def test_groups_that_do_not_divide_the_channels_are_named():
+    with pytest.raises(ValueError, match=r"x: got shape \(2, 5\), expected .* a multiple of 2 channels"):
+        norm.group_norm_forward(draw(2, 5), groups=2)
+    with pytest.raises(ValueError, match=r"weight: got shape \(3,\), expected \(4,\)"):
+        norm.group_norm_forward(draw(2, 4, 3), draw(3), groups=2)
+
+
 @pytest.mark.parametrize("columns", [1, 3, 17, 127, 1536])
 def test_12_padding_stays_out_of_the_variance(columns):
     x = (100 + draw(4, columns)).astype(np.float32)
@@ -69,7 +112,7 @@ def test_28_constant_rows_have_gradients_of_almost_zero():
 
 
 def test_10_27_weight_gradients_are_added_up_in_float32():
-    rows = 1024  # bfloat16 alone would stop at 256
+    rows = 600  # bfloat16 alone would stop at 256
     x = draw(rows, 3).astype(ml_dtypes.bfloat16)
     weight, bias = np.ones(3, ml_dtypes.bfloat16), np.zeros(3, ml_dtypes.bfloat16)
     _, mean, rstd = norm.layer_norm_forward(x, weight, bias)

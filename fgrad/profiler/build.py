@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -91,7 +92,12 @@ def shape_of(kind: Any) -> list[Any]:
 def _dtype_name(kind: Any) -> str:
     if kind.__class__ is list:
         return _dtype_name(kind[0])
-    return kind[1].name if kind.__class__ is tuple else kind.__name__
+    return _name_of_dtype(kind[1]) if kind.__class__ is tuple else kind.__name__
+
+
+@functools.cache
+def _name_of_dtype(dtype: Any) -> str:
+    return dtype.name  # type: ignore[no-any-return]  # which NumPy composes anew each time, slower than all else here
 
 
 def _types(kinds: Sequence[Any]) -> list[ArrayType]:

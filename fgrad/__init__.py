@@ -36,6 +36,7 @@ if _TYPE_CHECKING:
     from fgrad.lax import fixed_point
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
+    from fgrad.transforms.callback import pure_callback
     from fgrad.transforms.closure import closure_convert, ensure_compile_time_eval
 
 
@@ -48,6 +49,7 @@ _LATE = {
     "ensure_compile_time_eval": "transforms.closure",
     "fixed_point": "lax",
     "profile": "profiler",
+    "pure_callback": "transforms.callback",
     "record_function": "profiler",
     "sparse_hessian": "sparse",
     "sparse_jacobian": "sparse",
@@ -115,6 +117,7 @@ __all__ = [
     "make_ir",
     "ops",
     "profile",
+    "pure_callback",
     "random",
     "record_function",
     "remat",

@@ -33,3 +33,10 @@ checkpoint_call = structured(
     lambda *types, program, policy: tuple(program.out_types),
     doc="A Program whose intermediate values are computed again for the pullback.",
 )
+
+callback_call = structured(
+    "callback_call",
+    lambda *xs, callback, types, how: callback(*xs),
+    lambda *kinds, callback, types, how: types,
+    doc="A function of Python on plain arrays, whose results have the given types.",
+)

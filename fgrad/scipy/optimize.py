@@ -229,7 +229,7 @@ def minimize(
         fun: `fun(x, *args)`, with a real scalar as its value, for x of the tree of `x0`, in float64.
         x0: where to start: a real array, a list of numbers (which is an array) or any other tree of arrays.
         args: further arguments of `fun`; without bounds and constraints the solution `x` is differentiable by them, in
-            both modes and to any order, by the implicit function theorem.
+            both modes and to any order, by the implicit function theorem. Under jit and vmap the result has `x` alone.
         method: a method of SciPy's by name (None: it chooses), or a callable as SciPy takes it.
         bounds: a pair (lower, upper), each a number, a tree like `x0` or a prefix of it, None where there is none; or
             `scipy.optimize.Bounds` of the flat vector.
@@ -243,8 +243,8 @@ def minimize(
 
     Raises:
         ImportError: SciPy is not installed.
-        TypeError: `x0` is not of real numbers, or is traced; `fun` has no real scalar value; `args` are traced by jit
-            or vmap, or by any transform where there are bounds or constraints.
+        TypeError: `x0` is not of real numbers, or is traced; `fun` has no real scalar value; `args` are traced while
+            there are bounds or constraints.
         ValueError: `x0` has no elements; bounds do not fit.
 
     Example:
@@ -285,7 +285,7 @@ def minimize(
             **derivatives,
         )
 
-    return layout.result(solution("minimize", solve, grad(layout.scalar(fun)), args))
+    return layout.result(solution(solve, grad(layout.scalar(fun)), layout.start, args))
 
 
 def root(
@@ -304,7 +304,7 @@ def root(
         fun: `fun(x, *args)`, for x of the tree of `x0`, in float64; its value is a tree of as many numbers.
         x0: where to start: a real array, a list of numbers (which is an array) or any other tree of arrays.
         args: further arguments of `fun`; the solution `x` is differentiable by them, in both modes and to any order, by
-            the implicit function theorem.
+            the implicit function theorem. Under jit and vmap the result has `x` alone.
         method: a method of SciPy's; "hybr" and "lm" use the Jacobian.
         tol, options: as SciPy takes them.
         callback: a function of the tree and the residuals, where the method has one.
@@ -314,7 +314,7 @@ def root(
 
     Raises:
         ImportError: SciPy is not installed.
-        TypeError: `x0` is not of real numbers, or is traced; `args` are traced by jit or vmap.
+        TypeError: `x0` is not of real numbers, or is traced.
         ValueError: `x0` has no elements.
 
     Example:
@@ -341,7 +341,7 @@ def root(
             **derivatives,
         )
 
-    return layout.result(solution("root", solve, vectors, args))
+    return layout.result(solution(solve, vectors, layout.start, args))
 
 
 def least_squares(
@@ -363,7 +363,8 @@ def least_squares(
             `scipy.optimize.Bounds` of the flat vector.
         method: "trf", "dogbox" or "lm".
         args, kwargs: further arguments of `fun`; without bounds and with the linear loss the solution `x` is
-            differentiable by `args`, in both modes and to any order, by the implicit function theorem.
+            differentiable by `args`, in both modes and to any order, by the implicit function theorem. Under jit and
+            vmap the result has `x` alone.
         options: all others of SciPy's: `loss`, `f_scale`, `x_scale`, `ftol`, `max_nfev`, …. With `tr_solver="lsmr"`
             the Jacobian is never formed: SciPy gets products with it and with its transpose.
 
@@ -410,4 +411,4 @@ def least_squares(
     def half_squares(vector: Any, *args: Any) -> Any:
         return (vectors(vector, *args, **(kwargs or {})) ** 2).sum() / 2
 
-    return layout.result(solution("least_squares", solve, grad(half_squares), args))
+    return layout.result(solution(solve, grad(half_squares), layout.start, args))

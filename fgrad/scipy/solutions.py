@@ -13,23 +13,27 @@ import numpy as np
 from fgrad import tree
 from fgrad.core import Tracer
 from fgrad.numpy import linalg
+from fgrad.scipy.installed import scipys
+from fgrad.transforms.callback import pure_callback
 from fgrad.transforms.custom_jvp import custom_jvp
 from fgrad.transforms.jacobian import jacfwd
+from fgrad.transforms.jit import ShapeDtypeStruct
 from fgrad.transforms.jvp import jvp
 from fgrad.transforms.programs import has_tracers, under
 
 
-def solution(name: str, solve: Callable[..., Any], condition: Callable[..., Any], args: Sequence[Any]) -> Any:
+def solution(solve: Callable[..., Any], condition: Callable[..., Any], start: Any, args: Sequence[Any]) -> Any:
     """Return SciPy's result for these arguments; its vector `x` is differentiable by those that are traced.
 
+    Where `jit` or `vmap` trace an argument, SciPy runs when the recorded function does, and the result has `x` alone.
+
     Args:
-        name: the solver's name, for messages.
         solve: plain arguments -> SciPy's result.
         condition: F, of the vector and the arguments; its Jacobian by the vector is formed.
+        start: the vector that SciPy starts from.
         args: the function's further arguments, pytrees of anything.
 
     Raises:
-        TypeError: an argument is traced by a transform that knows no values.
         LinAlgError: (from derivatives) the condition does not determine the solution.
     """
     leaves, treedef = tree.flatten(tuple(args))
@@ -42,16 +46,16 @@ def solution(name: str, solve: Callable[..., Any], condition: Callable[..., Any]
         given = dict(zip(places, traced, strict=True))
         return tree.unflatten(treedef, [given.get(k, x) for k, x in enumerate(leaves)])
 
+    def found(*traced: Any) -> Any:
+        results[:] = [solve(*arguments(traced))]
+        return np.array(results[0].x, np.float64)
+
     @custom_jvp
     def vector(*traced: Any) -> Any:
         if has_tracers(traced):
-            raise TypeError(
-                f"{name}: an argument in args is traced by a transform that knows no values (jit, vmap), and SciPy "
-                "needs them.\nRemedy: call it outside of that transform, or use fgrad.lax.custom_root with a solver of "
-                "fgrad's operations."
-            )
-        results.append(under(None, lambda: solve(*arguments(traced))))
-        return np.array(results[-1].x)
+            like = ShapeDtypeStruct(start.shape, np.float64)
+            return pure_callback(found, like, *traced, vmap_method="sequential")
+        return under(None, found, *traced)
 
     @vector.defjvp
     def push(traced: Any, tangents: Any) -> Any:
@@ -61,4 +65,5 @@ def solution(name: str, solve: Callable[..., Any], condition: Callable[..., Any]
         return x, linalg.solve(matrix, -moved)
 
     x = vector(*[leaves[k] for k in places])
-    return type(results[-1])(results[-1], x=x)
+    known = results[0] if results else {}
+    return scipys("optimize", "root").OptimizeResult(known, x=x)

@@ -234,6 +234,7 @@ WITHOUT_LAWS = {
     "cond": "holds Programs: tests/transforms/test_control.py",
     "scan": "holds a Program: tests/transforms/test_control.py",
     "while_loop": "holds Programs: tests/transforms/test_control.py",
+    "callback_call": "it has no derivative: tests/transforms/test_callback.py",
     "linear_solve": "holds Programs: tests/transforms/test_implicit.py",
     "custom_jvp_call": "its derivative is the user's: tests/transforms/test_custom.py",
     "custom_vjp_call": "its derivative is the user's: tests/transforms/test_custom.py",

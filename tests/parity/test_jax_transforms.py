@@ -425,6 +425,14 @@ def names_of_parts(m):
 
 
 @program
+def pure_callback(m):
+    shape = m.ShapeDtypeStruct((3,), np.float64)
+    call = lambda x, y: m.pure_callback(lambda x, y: np.sort(x) * y, shape, x, y, vmap_method="sequential")  # noqa: E731
+    once = lambda x: m.pure_callback(lambda x: np.asarray(x) * 2, x, x, vmap_method="broadcast_all")  # noqa: E731
+    return m.jit(call)(X, 2.0), m.vmap(call, (0, None))(Y, 3.0), m.vmap(once)(Y)
+
+
+@program
 def map_(m):
     f = lambda x: m.lax.map(lambda v: m.numpy.sin(v) * x[0], x)  # noqa: E731
     return everywhere(m, f, X), m.lax.map(lambda p: p["a"] * p["b"], {"a": X, "b": X}, batch_size=2)

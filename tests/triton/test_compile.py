@@ -90,6 +90,7 @@ def test_a_kernel_that_compiles_and_cannot_launch_has_problems():
     assert report.problems == ("2048 threads, the limit is 1024",)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("target", LIMITS)
 def test_every_figure_is_there_for_every_target(target):
     signature = {"x": "*bf16", "y": "*bf16", "out": "*fp32"}

@@ -74,6 +74,7 @@ def test_some(check_triton_call):
     outcome.stdout.fnmatch_lines(["*unwritten out[[]5[]]: 1 of 6 elements are never written"])
 
 
+@pytest.mark.heavy
 def test_targets_from_the_command_line_and_the_ini_file(suite, pytester):
     body = """
 def test_threads(check_triton_kernel):

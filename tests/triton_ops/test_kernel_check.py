@@ -1,5 +1,6 @@
 """`op.check()`: a table for a right pair, and for each planted mistake the row that finds it."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
@@ -9,6 +10,8 @@ import fgrad
 from fgrad.kernel_check import KernelCheckError
 from fgrad.triton_kernels import cross_entropy as pair
 from fgrad.triton_kernels.runtime import empty, launch
+
+pytestmark = pytest.mark.heavy  # most of it compiles
 
 TARGETS = ("sm_90", "gfx942")
 
@@ -48,7 +51,7 @@ def squared(reference=lambda x: x * x, batch="loop", slip=0, factor=2.0, warps=4
 X = np.linspace(-1, 2, 21, dtype=np.float32).reshape(3, 7)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float32, np.float64])
 def test_a_right_pair_passes(dtype, capsys):
     report = squared().check(X.astype(dtype), targets=TARGETS)
     assert report.ok
@@ -92,6 +95,12 @@ def test_each_mistake_fails_its_row(options, row):
         op.check(X, targets=TARGETS)
     assert row in [failed.what for failed in caught.value.report.failed]
     assert f"FAIL  {row}" in str(caught.value)
+
+
+def test_a_wrong_gradient_shows_in_narrow_types():
+    for dtype in (ml_dtypes.bfloat16, np.float16):
+        with pytest.raises(KernelCheckError, match="gradient by x failed"):
+            squared(factor=1.5).check(X.astype(dtype), targets=())
 
 
 def test_an_input_that_is_written_over_is_named():

@@ -34,7 +34,7 @@ def build(observers: Sequence[Observer], naming: Naming, flops: bool = True, led
     _tie(events, links)
     sum_up(events)
     spans = [(o.place.thread, o.place.name, o.opened, o.closed or now()) for o in observers]
-    memory = _memory(events, places, ledger.entries) if ledger is not None else []
+    memory = _memory(events, places, ledger.entries, spans) if ledger is not None else []
     return EventList(events, spans, memory, any(o.truncated for o in observers))
 
 
@@ -165,14 +165,15 @@ def sum_up(events: Sequence[FunctionEvent]) -> None:
 
 
 def _memory(
-    events: Sequence[FunctionEvent], places: dict[int, FunctionEvent], entries: Iterable[Entry]
+    events: Sequence[FunctionEvent], places: dict[int, FunctionEvent], entries: Iterable[Entry], spans: Sequence[Any]
 ) -> list[MemoryEvent]:
     """Return the ledger's entries with the events that made the arrays, and put bytes on the events they fell into."""
     by_thread: dict[int, list[FunctionEvent]] = {}
     for event in events:
         by_thread.setdefault(event.thread, []).append(event)
     made = []
-    for entry in sorted(entries):
+    ended = max((end for _, _, _, end in spans), default=0)
+    for entry in sorted(e for e in entries if e.time <= ended):  # arrays go on dying after the profile
         maker = places.get(entry.serial)
         gradient = entry.kind == "value" and maker is not None and _in_backward(maker)
         made.append(MemoryEvent(entry.time, entry.bytes, "gradient" if gradient else entry.kind, maker))

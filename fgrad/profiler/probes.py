@@ -25,8 +25,9 @@ def install() -> None:
     with _lock:
         if not _users:
             modules = [import_module(name) for name in ("fgrad.profiler.functional", *probe_providers)]
-            for owner, name, observed in [probe for module in modules for probe in module.probes()]:
-                _originals.append((owner, name, vars(owner)[name]))
+            probes = [probe for module in modules for probe in module.probes()]
+            _originals.extend([(owner, name, vars(owner)[name]) for owner, name, _ in probes])  # all or none
+            for owner, name, observed in probes:
                 setattr(owner, name, observed)
         _users += 1
 

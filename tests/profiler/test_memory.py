@@ -34,6 +34,13 @@ def test_values():
     assert balance(prof)["value"] == y.nbytes
 
 
+def test_what_dies_after_the_block_is_not_part_of_it():
+    with fgrad.profile(profile_memory=True) as prof:
+        x = fnp.tanh(np.ones(100))
+    del x
+    assert entries(prof) == [(800, "value", "tanh")]
+
+
 def test_views_and_arrays_that_were_there_take_nothing():
     x = np.ones((2, 3))
     with fgrad.profile(profile_memory=True) as prof:

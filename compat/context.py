@@ -182,10 +182,10 @@ class AutogradContext(graph.Node, FunctionCtx):
 
     def _keep(self, inputs, outputs):
         """Turn what forward asked to save into checked values; done when the outputs are known."""
-        for t in self._to_save:
+        for k, t in enumerate(self._to_save):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                    f"save_for_backward can only save variables, but argument {k} is of type {type(t).__name__}"
                 )
         self._kept = [Saved(t, self, inputs, outputs) for t in self._to_save]
         self._kept_by_name = {k: Saved(t, self, inputs, outputs) for k, t in self._named_to_save.items()}
@@ -245,7 +245,7 @@ class AutogradContext(graph.Node, FunctionCtx):
         given = g if g.__class__ is list else [g]
         tensors = [self._gradient(k, x) for k, x in enumerate(given)]
         pulled = self._apply_backward(*tensors)
-        pulled = pulled if isinstance(pulled, tuple) else tuple(pulled) if isinstance(pulled, list) else (pulled,)
+        pulled = pulled if isinstance(pulled, tuple) else (pulled,)
         checked = self._checked(pulled)
         if not work.keep and (self._kept or self._kept_by_name):
             self._kept = self._kept_by_name = FREED
@@ -278,10 +278,10 @@ class AutogradContext(graph.Node, FunctionCtx):
         if g is None:
             return None
         if not isinstance(g, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(g).__name__})")
+            raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
         if not self._is_tensor[k]:
             raise RuntimeError(
-                f"function {self.name()} returned a gradient different from None at position {k + 1}, but the "
+                f"function {self.name()} returned a gradient different than None at position {k + 1}, but the "
                 "corresponding "
                 "forward input was not a Variable"
             )

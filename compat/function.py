@@ -147,6 +147,8 @@ class Function(metaclass=FunctionMeta):
         """Run forward and record the call; returns what forward returns."""
         if isinstance(inspect.getattr_static(cls, "forward"), types.FunctionType):
             raise RuntimeError(_LEGACY)
+        if kwargs:
+            args, kwargs = _by_position(cls, args, kwargs)
         return _Call(cls, args, kwargs).run()
 
 
@@ -184,7 +186,7 @@ class _Call:
         ctx._keep(self.args, outputs)
         if single:
             return outputs[0]
-        return type(raw)(*outputs) if hasattr(raw, "_fields") else tuple(outputs)
+        return type(raw)(*outputs) if hasattr(raw, "_fields") else type(raw)(outputs)
 
     def _context(self, args):
         ctx = self.function._backward_cls.__new__(self.function._backward_cls)
@@ -257,7 +259,7 @@ class _Call:
     def _settle_dirty(self, ctx, out, place):
         """Let an input that forward changed in place come from this node."""
         if out._node is LEAF and self.recorded:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         views.raise_version(out)
         if place is None:
             return
@@ -287,6 +289,13 @@ def _as_returned(t, place):
     if place is None:
         made._node = None
     return made
+
+
+def _by_position(function, args, kwargs):
+    """Return arguments of forward given by name at their positions, so that each counts as an input."""
+    lead = () if function._has_setup() else (None,)
+    bound = inspect.signature(function.forward).bind(*lead, *args, **kwargs)
+    return bound.args[len(lead) :], bound.kwargs
 
 
 @functools.lru_cache(maxsize=1024)

@@ -146,7 +146,7 @@ def _replacement(hook, got, t):
     """Return what a hook gave in place of gradient `t`; TypeError or RuntimeError if it is no gradient of that kind."""
     name = getattr(hook, "__name__", type(hook).__name__)
     if not isinstance(got, Tensor):
-        raise TypeError(f"expected Tensor, but hook returned '{type(got).__name__}' (hook '{name}')")
+        raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}' (hook '{name}')")
     if t is not None and got.shape != t.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
     if t is not None and got._data.dtype != t._data.dtype:

@@ -163,6 +163,10 @@ class set_grad_enabled(_GradMode):
     """
 
     def __init__(self, mode):
+        if not isinstance(mode, (bool, int)):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         super().__init__(bool(mode))
         self._set()
 
@@ -182,7 +186,7 @@ class set_grad_enabled(_GradMode):
         return super().__call__(fun)
 
     def __str__(self):
-        return f"set_grad_enabled(mode={self.enabled})"
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.enabled})"
 
     __repr__ = __str__
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from fgrad.extend import TABLE, ArrayType, Tracer, linear, state, sum_to, type_of
 
+from . import hooks
 from .dtypes import category
 from .modes import mode
 from .tape import Node, apply, clock, node_class, place_of, recipe_for
@@ -362,7 +363,7 @@ def rebase(t, place):
     """Let the value just written to `t` come from `place` (None: from a constant); its version is raised already."""
     view = t._view
     if view is None:
-        t._node = place
+        _move(t, place)
         return
     base = view.base
     before = place_of(base)
@@ -377,6 +378,16 @@ def rebase(t, place):
         base._node.__class__ = node_class("CopySlices")
         view.seen = t._counter[0]
         t._node = follow_place(base._node, base, view.chain)
+
+
+def _move(t, place):
+    """Let `t` come from another place; if it keeps its gradient, that of its new value from now on."""
+    before = t._node
+    t._node = place
+    if t._extras is not None and t._extras.retains and place is not None:
+        if before is not None and before is not LEAF and before._more is not None:
+            before._more.retains = None
+        hooks.retain(t, place)
 
 
 def write(t, result, uniform=False):
@@ -461,7 +472,11 @@ def _scalar_name(d):
 def check_overlap(t):
     """Raise torch's error if elements of `t` share memory with one another."""
     data = t._data
-    if t._view is not None and not isinstance(data, Tracer) and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape)):
+    if (
+        t._view is not None
+        and not isinstance(data, Tracer)
+        and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
+    ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

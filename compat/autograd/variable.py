@@ -20,7 +20,11 @@ class _VariableMeta(type):
     def __instancecheck__(cls, x):
         return isinstance(x, Tensor)
 
-    def __call__(cls, data, requires_grad=None, volatile=None):
+    def __call__(cls, data=None, requires_grad=None, volatile=None):
+        if data is None:
+            return Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if volatile:
             with no_grad():
                 return data.detach()

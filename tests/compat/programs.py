@@ -4,7 +4,7 @@ Each text runs with `torch` bound to fgrad.compat (tests/compat) and, against th
 A program that starts with `raises Kind: phrase` must end in that error.
 """
 
-from tests.compat.programs_func import BATCHED, FUNCTION_TRANSFORMS, TRANSFORMS
+from tests.compat.programs_func import BATCHED, CALLS, FUNCTION_TRANSFORMS, TRANSFORMS
 from tests.compat.programs_graph import NODES, REFUSED
 from tests.compat.programs_names import NAMED
 from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, SAVED_VIEWS, STORAGE
@@ -1743,6 +1743,7 @@ CONVERSIONS = {
 AREAS = {
     "inference": INFERENCE,
     "nodes": NODES,
+    "calls": CALLS,
     "names": NAMED,
     "refused": REFUSED,
     "bfloat16": BFLOAT16,

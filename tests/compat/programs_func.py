@@ -387,3 +387,72 @@ TRANSFORMS = {
         torch.func.vmap(lambda a: a)(3)
     """,
 }
+
+CALLS = {
+    "arguments by name": """
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, k=2): ctx.k = k; return a * k
+            @staticmethod
+            def backward(ctx, g): return g * ctx.k, None
+        x = torch.ones(2, requires_grad=True)
+        show([K.apply(a=x, k=4).requires_grad, torch.autograd.grad(K.apply(x, k=3).sum(), x), torch.autograd.grad(K.apply(k=5, a=x).sum(), x)])
+    """,
+    "too few gradients for arguments by name": """
+        raises RuntimeError: returned an incorrect number of gradients (expected 2, got 1)
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, k=2): return a * k
+            @staticmethod
+            def backward(ctx, g): return g
+        K.apply(torch.ones(2, requires_grad=True), k=3).sum().backward()
+    """,
+    "a gradient that is no tensor": """
+        raises RuntimeError: expected Variable or None (got int)
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a * 2
+            @staticmethod
+            def backward(ctx, g): return 3
+        K.apply(torch.ones(2, requires_grad=True)).sum().backward()
+    """,
+    "a gradient for what is no tensor": """
+        raises RuntimeError: returned a gradient different than None at position 2
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, k): return a * k
+            @staticmethod
+            def backward(ctx, g): return g, g
+        K.apply(torch.ones(2, requires_grad=True), 3).sum().backward()
+    """,
+    "saving what is no tensor": """
+        raises TypeError: save_for_backward can only save variables, but argument 0 is of type int
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): ctx.save_for_backward(3); return a * 2
+        K.apply(torch.ones(2, requires_grad=True))
+    """,
+    "a dirty leaf": """
+        raises RuntimeError: a leaf Variable that requires grad has been used in an in-place operation
+        class K(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): a.add_(1); ctx.mark_dirty(a); return a
+        K.apply(torch.ones(2, requires_grad=True))
+    """,
+    "Variable of nothing and of a list": """
+        raises TypeError: Variable data has to be a tensor, but got list
+        show(torch.autograd.Variable())
+        torch.autograd.Variable([1.])
+    """,
+    "retain_grad follows a write": """
+        x = torch.ones(2, requires_grad=True); y = x * 1; y.retain_grad(); y.mul_(3); y.sum().backward(); show([y.grad, x.grad])
+    """,
+    "set_grad_enabled wants a bool": """
+        raises TypeError: argument 'enabled' (position 1) must be bool, not str
+        torch.set_grad_enabled("x")
+    """,
+    "what is asked for inside the graph is taken before its hooks, at its end after them": """
+        x = torch.ones(2, requires_grad=True); y = x * 1; y.register_hook(lambda g: g * 2)
+        show(torch.autograd.grad((y * 1.5).sum(), [x, y], retain_graph=True)); show(torch.autograd.grad((y * 1.5).sum(), [y]))
+    """,
+}

@@ -277,3 +277,9 @@ def test_importing_starts_no_thread():
 
     code = "import threading, fgrad.compat; assert threading.active_count() == 1"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_operations_without_a_derivative_refuse_backward():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(NotImplementedError, match="the derivative for 'unique' is not implemented"):
+        x.unique().sum().backward()

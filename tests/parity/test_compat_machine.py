@@ -121,9 +121,18 @@ class Machine(RuleBasedStateMachine):
         """Return what can be seen of a tensor; the history of a view may be an error to ask for."""
         try:
             history = t.grad_fn is None
+            kept = t.grad.detach() if t.retains_grad and t.grad is not None else None
         except RuntimeError:
-            history = "an error"
-        return [t.detach(), t.requires_grad, t._version, t._base is None, history, side["torch"].is_grad_enabled()]
+            history = kept = "an error"
+        return [
+            kept,
+            t.detach(),
+            t.requires_grad,
+            t._version,
+            t._base is None,
+            history,
+            side["torch"].is_grad_enabled(),
+        ]
 
     def teardown(self):
         while any(side["modes"] for side in self.sides):

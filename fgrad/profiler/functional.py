@@ -118,7 +118,10 @@ def compute(compiled: Compiled, facts: Any, *args: Any) -> Any:
     place = here.place
     if not place.observers:
         return compiled.compute(*args)
-    return timed(place, f"generated: {compiled.label}", "region", None, facts, compiled.compute, *args)
+    out = timed(place, f"generated: {compiled.label}", "region", None, facts, compiled.compute, *args)
+    for ledger in place.ledgers:
+        ledger.enter(tuple(out), place.last, args)
+    return out
 
 
 def facts_of_program(program: Program) -> list[Any]:
@@ -237,7 +240,7 @@ def _pull_of(name: str) -> str:
 def _name_of(plan: Any) -> str:
     if isinstance(plan, Plan):
         return plan.prim.name
-    return str(getattr(plan.pull, "__qualname__", "step")).partition(".")[0].lstrip("_")
+    return str(getattr(plan.pull, "__qualname__", "step")).partition(".")[0].lstrip("_").removeprefix("pull_")
 
 
 # ------------------------------------------------------------------------------------------------------------ threads

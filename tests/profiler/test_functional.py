@@ -148,6 +148,7 @@ def test_loops_show_their_steps():
 
     (scan,) = [e for e in observed(run, 2.0) if e.name.startswith("scan")]
     assert inside(scan)[1:] == ["mul"] * 3
+    assert "scan pull" in count(observed(fgrad.grad(run), 2.0))
 
 
 def test_notes(tmp_path):

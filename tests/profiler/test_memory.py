@@ -41,6 +41,16 @@ def test_what_dies_after_the_block_is_not_part_of_it():
     assert entries(prof) == [(800, "value", "tanh")]
 
 
+def test_results_of_generated_code():
+    f = fgrad.jit(lambda x: x * 2)
+    f(np.ones(100))
+    with fgrad.profile(profile_memory=True) as prof:
+        y = f(np.ones(100))
+    assert [(nbytes, kind, name.partition(":")[0]) for nbytes, kind, name in entries(prof)] == [
+        (y.nbytes, "value", "generated")
+    ]
+
+
 def test_views_and_arrays_that_were_there_take_nothing():
     x = np.ones((2, 3))
     with fgrad.profile(profile_memory=True) as prof:

@@ -1,7 +1,7 @@
 """Triton's own `kernel[grid]` and `triton.autotune` on the arrays of a home, without torch.
 
-For kernels that tune themselves, take tensor descriptors made on the host, or use clusters of programs. Everything else
-is launched faster by `runtime.launch`.
+For kernels that take tensor descriptors made on the host, use clusters of programs, or whose configurations have hooks.
+Everything else is launched faster by `runtime.launch`.
 """
 
 import triton

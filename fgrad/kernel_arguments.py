@@ -16,8 +16,15 @@ from fgrad.numpy.arguments import as_array
 
 
 def as_kernel_array(x: Any) -> Any:
-    """Return an array that primitives take: traced values and arrays of a device as they are, others as NumPy's."""
-    return x if hasattr(x, "__cuda_array_interface__") else as_array(x)
+    """Return an array that primitives take: traced values as they are, a view of another library's array, or NumPy's.
+
+    What lies on a device stays there.
+    """
+    if not isinstance(x, (np.ndarray, Tracer)) and (hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__")):
+        from fgrad.triton_kernels.interop import own
+
+        return own(x)
+    return as_array(x)
 
 
 def beside(x: Any, others: Sequence[Any]) -> Any:

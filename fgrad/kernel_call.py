@@ -138,7 +138,9 @@ def _is_array(x: Any) -> bool:
             f"triton_call: a traced number ({x.type}) cannot be passed by value. Remedy: make it static "
             "(static_argnums of jit), or let the kernel take an array, passed by address"
         )
-    return isinstance(x, (list, Tracer)) or hasattr(x, "shape") and not isinstance(x, np.generic)
+    if isinstance(x, np.generic):
+        return False
+    return isinstance(x, (list, Tracer)) or hasattr(x, "shape") or hasattr(x, "__dlpack__")
 
 
 def _output_type(x: Any) -> ArrayType:

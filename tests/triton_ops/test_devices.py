@@ -66,3 +66,29 @@ def test_results_stay_on_the_device(function, want, device):
 def test_on_the_device_of_the_array(device):
     out = cubed(fgrad.device_put(X, "cuda:2"))
     assert (out.number, device.launched_on, device.device) == (2, 2, 0)
+
+
+class Foreign:
+    """An array of another library, which speaks DLPack alone."""
+
+    def __init__(self, array):
+        self._mine = array
+
+    def __dlpack__(self, **options):
+        return self._mine.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_arrays_of_other_libraries_are_taken():
+    np.testing.assert_array_equal(cubed(Foreign(X)), X**3)
+    np.testing.assert_array_equal(fgrad.triton_call(cube, Foreign(X), out_shape=X, grid=1, n=X.size, BLOCK=16), X**3)
+
+
+@pytest.mark.parity
+def test_torch_tensors_are_taken():
+    torch = pytest.importorskip("torch")
+    out = cubed(torch.tensor(X).to(torch.bfloat16))
+    assert out.dtype.name == "bfloat16"
+    np.testing.assert_array_equal(out.astype(np.float32)[0], [0, 1, 8, 27])

@@ -58,7 +58,12 @@ bitwise_xor = constant("bitwise_xor", operator.xor, operator=True, gpu="x ^ y")
 left_shift = constant("left_shift", operator.lshift, operator=True, gpu="x << y")
 right_shift = constant("right_shift", operator.rshift, operator=True, gpu="x >> y")
 invert = constant("invert", operator.invert, operator=True, gpu="~x")
-bitwise_count = constant("bitwise_count", np.bitwise_count, gpu="libdevice.popc(tl.abs(x.to(tl.int64)))", doc="How many bits of |x| are 1.")
+bitwise_count = constant(
+    "bitwise_count",
+    np.bitwise_count,
+    gpu="libdevice.popc(tl.abs(x.to(tl.int64)))",
+    doc="How many bits of |x| are 1.",
+)
 logical_and = constant("logical_and", np.logical_and, gpu="(x != 0) & (y != 0)")
 logical_or = constant("logical_or", np.logical_or, gpu="(x != 0) | (y != 0)")
 logical_xor = constant("logical_xor", np.logical_xor, gpu="(x != 0) != (y != 0)")

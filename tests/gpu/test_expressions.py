@@ -34,16 +34,16 @@ def _elementwise():
     for name, prim in TABLE.items():
         text = prim.gpu or ""
         kernel = text.partition(".")[0]
-        if prim.kind in ("elementwise", "constant") and text and "dtype" not in text:
-            if not kernel.isidentifier() or kernel in ("tl", "libdevice", "x"):
-                yield name
+        written_out = not kernel.isidentifier() or kernel in ("tl", "libdevice", "x")
+        if prim.kind in ("elementwise", "constant") and text and "dtype" not in text and written_out:
+            yield name
 
 
 NAMES = list(_elementwise())
 
 
 def edge_values(dtype):
-    if dtype == bool:
+    if dtype.kind == "b":
         return (False, True)
     if is_float(dtype):
         return FLOATS

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -25,19 +25,31 @@ from fgrad.program import Atom, Equation, Literal, Program, Var
 
 FULL, ROW = "full", "row"
 
-REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "logsumexp", "reduce_any", "reduce_all")
-PARTIAL = ("reduce_sum", "reduce_max", "reduce_min")
+REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
 VIEWS = ("reshape", "transpose", "slice", "broadcast")
 
 LONGEST_ROW = 16384
 """Columns that a program keeps in registers; longer rows are read in steps, once for each depth of reduction."""
 
+LONGEST_APART = 128
+"""The same where a row's elements lie apart in memory: a program then reads many rows at once, which lie together."""
+
 
 class Domain(NamedTuple):
-    """Arrays of `rows * columns` elements in C order; one column means that nothing is reduced along rows."""
+    """Arrays of `rows * columns` elements; one column means that nothing is reduced along rows.
+
+    Elements are in C order; or, with `shape` and `order`, arrays of that shape are seen with their axes in that order.
+    """
 
     rows: int
     columns: int
+    shape: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether rows are too long to be kept in registers."""
+        return self.columns > (LONGEST_APART if self.order else LONGEST_ROW)
 
 
 @dataclass
@@ -90,34 +102,39 @@ def plan(program: Program, strides: Mapping[int, tuple[int, ...]] = MappingProxy
     return _Planner(program, strides).result()
 
 
-def columns_by_size(program: Program) -> dict[int, int]:
-    """Return for each size of arrays along how many columns most of the work on them is reduced."""
-    votes: dict[int, Counter[int]] = {}
+def domains_by_size(program: Program) -> dict[int, Domain]:
+    """Return for each size of arrays the domain in which most of the reductions of such arrays happen."""
+    votes: dict[int, Counter[Domain]] = {}
     for eq in program.equations:
         if eq.prim.name not in REDUCTIONS:
             continue
-        x, axes = eq.inputs[0].type, eq.params["axes"]
-        kept = [n for a, n in enumerate(x.shape) if a not in axes]
-        if _trailing(axes, x.ndim):
-            votes.setdefault(x.size, Counter())[math.prod([x.shape[a] for a in axes])] += 2
-        elif _leading(axes) and kept:
-            votes.setdefault(x.size, Counter())[math.prod(kept)] += 1
-    best = {size: found.most_common(1)[0][0] for size, found in votes.items()}
-    return {size: columns for size, columns in best.items() if columns > 1}
+        x, axes = eq.inputs[0].type, tuple(eq.params["axes"])
+        if math.prod([x.shape[a] for a in axes]) == x.size:
+            continue
+        domain, weight = reduced_along(x.shape, axes), 2
+        if _leading(axes):
+            domain, weight = Domain(domain.columns, domain.rows), 1
+        if domain.columns > 1:
+            votes.setdefault(x.size, Counter())[domain] += weight
+    return {size: found.most_common(1)[0][0] for size, found in votes.items()}
 
 
-def _trailing(axes: Sequence[int], ndim: int) -> bool:
-    return 0 < len(axes) < ndim and tuple(axes) == tuple(range(ndim - len(axes), ndim))
+def reduced_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Domain:
+    """Return the domain in which these axes of an array are the columns."""
+    kept = tuple([a for a in range(len(shape)) if a not in axes])
+    rows, columns = (math.prod([shape[a] for a in part]) for part in (kept, axes))
+    order = (*kept, *sorted(axes))
+    return Domain(rows, columns) if order == tuple(range(len(shape))) else Domain(rows, columns, shape, order)
 
 
-def _leading(axes: Sequence[int]) -> bool:
-    return tuple(axes) == tuple(range(len(axes)))
+def _leading(axes: tuple[int, ...]) -> bool:
+    return axes == tuple(range(len(axes)))
 
 
 class _Planner:
     def __init__(self, program: Program, strides: Mapping[int, tuple[int, ...]]):
         self.program = program
-        self.columns = columns_by_size(program)
+        self.domains = domains_by_size(program)
         self.ready: dict[int, int] = {id(v): 0 for v in program.inputs}
         self.ready.update((id(v), 0) for v, _ in program.consts)
         self.strides = dict(strides)
@@ -157,25 +174,23 @@ class _Planner:
         return self._join(eq, self._domain(out), FULL)
 
     def _reduce(self, eq: Equation) -> bool:
-        x, axes = eq.inputs[0].type, eq.params["axes"]
-        domain = self._domain(x)
-        length = math.prod([x.shape[a] for a in axes])
-        if length == 1:
-            return False
-        in_steps = domain.columns > LONGEST_ROW
-        if _trailing(axes, x.ndim) and length == domain.columns and (eq.prim.name in PARTIAL or not in_steps):
+        x, axes = eq.inputs[0].type, tuple(eq.params["axes"])
+        domain, own = self._domain(x), reduced_along(x.shape, axes)
+        if own == domain and not (own.rows == 1 and own.in_steps):
             return self._join(eq, domain, FULL, ROW)
-        whole = len(axes) == x.ndim
-        over_rows = _leading(axes) and x.size // length == domain.columns > 1
-        if eq.prim.name in PARTIAL and (whole or over_rows) and not in_steps:
+        if own.rows == 1:
+            return self._join(eq, Domain(x.size, 1) if domain.in_steps else domain, FULL, None)
+        if _leading(axes) and not domain.order and own.rows == domain.columns and not domain.in_steps:
             return self._join(eq, domain, FULL, None)
-        return False
+        return self._join(eq, own, FULL, ROW)
 
     def _relabel(self, eq: Equation) -> bool:
         """Let a reshaped value of a kernel be the same value under another shape."""
         a = eq.inputs[0]
         kernel = self.home.get(id(a))
         if kernel is None or id(a) not in kernel.kinds:
+            return False
+        if kernel.domain.order and kernel.kinds[id(a)] == FULL:
             return False
         self._add(eq, kernel, kernel.kinds[id(a)], {0: None})
         return True
@@ -258,7 +273,7 @@ class _Planner:
         if seen == ROW:
             return kind == ROW and a.type.size == domain.rows
         if kind == FULL or domain.rows == 1:
-            return kind == ROW or a.type.size == math.prod(shape)
+            return kind == ROW or (a.type.shape == shape if domain.order else a.type.size == math.prod(shape))
         seen_as = access(a.type.shape, packed(a.type.shape), shape, domain, FULL)
         return seen_as is not None and not seen_as.columns and len(seen_as.rows) == 1 and seen_as.rows[0][1] == 1
 
@@ -269,8 +284,10 @@ class _Planner:
         return [k for k in found if any(k.kinds.get(id(a)) == ROW for a in eq.inputs)]
 
     def _domain(self, kind: ArrayType) -> Domain:
-        columns = self.columns.get(kind.size, 1)
-        return Domain(kind.size // columns if columns else 0, columns)
+        found = self.domains.get(kind.size)
+        if found is None or (found.order and found.shape != kind.shape):
+            return Domain(kind.size, 1)
+        return found
 
     def _available(self, a: Atom) -> int:
         """Return the level at which a value can be read from memory."""

@@ -51,13 +51,17 @@ def access(shape: tuple[int, ...], strides: Strides, over: tuple[int, ...], doma
     missing = len(over) - len(shape)
     axes = [(n, 0) if a < missing or shape[a - missing] == 1 else (n, strides[a - missing]) for a, n in enumerate(over)]
     columns = domain.columns if kind == "full" else 1
+    if kind == "full" and domain.order:
+        if over != domain.shape:
+            return None
+        axes, over = [axes[a] for a in domain.order], tuple([over[a] for a in domain.order])
     split = len(over)
     count = 1
     while count < columns and split:
         split -= 1
         count *= over[split]
     if count != columns:
-        if shape == over and strides == packed(shape):
+        if shape == over and strides == packed(shape) and not domain.order:
             return Access(((domain.rows, domain.columns),), ((domain.columns, 1),))
         return None
     return Access(_merged(axes[:split]), _merged(axes[split:]))

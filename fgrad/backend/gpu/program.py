@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.backend.gpu.fusion import Kernel, Plan, Step, plan
+from fgrad.backend.gpu.rewrite import in_kernel_terms
 from fgrad.backend.gpu.source import Source, kernel_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import TABLE, ArrayType
@@ -26,7 +27,7 @@ class GpuProgram:
     """
 
     def __init__(self, program: Program, fast_math: bool = False):
-        self.program = prepare(program, fast_math)
+        self.program = in_kernel_terms(prepare(program, fast_math))
         self.label = program.label
         self.out_types = program.out_types
         self.plan = plan(self.program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from fgrad.core import Primitive, state
 from fgrad.plans import Plan
 from fgrad.profiler.record import Observer, Seen, here, span, timed
 from fgrad.program import Program
-from fgrad.transforms import checkpoint, jacobian, jit, linearize, programs, transpose
+from fgrad.transforms import jit, linearize
 from fgrad.transforms.jit import JittedFunction, _Entry
 from fgrad.transforms.linearize import _PICK, Linearize, LinearTracer, Node
 
@@ -27,7 +28,9 @@ Probe = tuple[Any, str, Any]
 
 def probes() -> Iterator[Probe]:
     """Yield the owner, name and observed form of every entry point."""
+    _guards.clear()
     yield JittedFunction, "__call__", _observed_call(JittedFunction.__call__)
+    yield JittedFunction, "clear_cache", _observed_clear_cache(JittedFunction.clear_cache)
     yield JittedFunction, "_trace", _observed_trace(JittedFunction._trace)
     yield jit, "make_guard", _observed_make_guard(jit.make_guard)
     yield _Entry, "run", _observed_run(_Entry.run)
@@ -36,8 +39,9 @@ def probes() -> Iterator[Probe]:
     yield Program, "compute", _observed_program(Program.compute)
     yield Linearize, "process", _observed_process(Linearize.process)
     pull_back = _observed_pull_back(linearize.pull_back)
-    for module in (linearize, transpose, jacobian, programs, checkpoint):
-        yield module, "pull_back", pull_back
+    for name, module in list(sys.modules.items()):  # those that imported it have it under its name
+        if name.startswith("fgrad.") and vars(module).get("pull_back") is linearize.pull_back:
+            yield module, "pull_back", pull_back
     yield threading.Thread, "start", _observed_start(threading.Thread.start)
 
 
@@ -45,7 +49,7 @@ def probes() -> Iterator[Probe]:
 
 
 _guards: weakref.WeakKeyDictionary[JittedFunction, Callable[[Any], Any]] = weakref.WeakKeyDictionary()
-"""The quick ways into jitted functions, made anew with generated code that is an event."""
+"""The quick ways into jitted functions, made anew with generated code that is an event; those of one profile."""
 
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +89,14 @@ def _observed_make_guard(original: Callable[..., Any]) -> Callable[..., Any]:
         return function._guard
 
     return make_guard
+
+
+def _observed_clear_cache(original: Callable[..., Any]) -> Callable[..., Any]:
+    def clear_cache(self: JittedFunction) -> None:
+        _guards.pop(self, None)
+        original(self)
+
+    return clear_cache
 
 
 def _observed_trace(original: Callable[..., Any]) -> Callable[..., Any]:

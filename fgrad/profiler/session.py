@@ -110,6 +110,8 @@ class profile:
             self._end_step()
             if self._action in OBSERVING:
                 self.leave()
+            if self._action is ProfilerAction.WARMUP:
+                self._forget()
             if self._action in KEEPING and not self._depth:
                 self._hand_over()
 

@@ -111,6 +111,20 @@ def test_the_quick_way_into_a_jitted_function_is_there_again_afterwards():
     assert f.cache_info().hits == 2
 
 
+def test_a_cleared_cache_is_clear():
+    factor = [2.0]
+    f = fgrad.jit(lambda x: x * factor[0])
+    with fgrad.profile():
+        assert f(1.0) == f(1.0) == 2.0
+        factor[0] = 3.0
+        f.clear_cache()
+        assert f(1.0) == 3.0
+    factor[0] = 4.0
+    f.clear_cache()
+    with fgrad.profile():
+        assert f(1.0) == f(1.0) == 4.0
+
+
 def test_tiled_regions():
     f = fgrad.jit(lambda x: (np.exp(np.tanh(x) * x) + x) * 2)
     x = np.ones((512, 1024), np.float32)

@@ -57,6 +57,11 @@ def test_nothing_is_observed_while_waiting():
     assert names(prof) == ["ProfilerStep#2", "tanh"]
 
 
+def test_what_warms_up_when_the_block_ends_is_forgotten():
+    _, _, prof = run(schedule(wait=0, warmup=5, active=1), 3)
+    assert names(prof) == []
+
+
 def test_a_cycle_that_the_block_cuts_short_is_handed_over():
     cycles, _, _ = run(schedule(wait=0, warmup=0, active=10), 3)
     assert [n for n in cycles[0] if n.startswith("work")] == ["work 0", "work 1", "work 2"]

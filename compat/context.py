@@ -6,6 +6,7 @@ Values are saved by position as torch has it, or by name as R torch has it; in-p
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from typing import ClassVar
 
@@ -124,6 +125,12 @@ class NeedsInputGrad(tuple):
         raise AttributeError(name)
 
 
+@functools.lru_cache(maxsize=1024)
+def _flags_of(names):
+    """Return the class of flags for arguments of these names."""
+    return type("NeedsInputGrad", (NeedsInputGrad,), {"names": names})
+
+
 class SavedVariables(dict):
     """Values saved by name, asked for by name, attribute or position."""
 
@@ -175,8 +182,7 @@ class AutogradContext(graph.Node, FunctionCtx):
 
     @needs_input_grad.setter
     def needs_input_grad(self, flags):
-        kind = type("NeedsInputGrad", (NeedsInputGrad,), {"names": self.argument_names})
-        self._needs = kind(flags)
+        self._needs = _flags_of(self.argument_names)(flags)
 
     # -------------------------------------------------------------------------------------- saved values
 

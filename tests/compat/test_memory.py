@@ -6,6 +6,8 @@ import weakref
 import pytest
 
 import fgrad.compat as torch
+import fgrad.compat.autograd.forward_ad as fw
+from fgrad.compat.utils.checkpoint import checkpoint
 
 
 @pytest.fixture
@@ -246,29 +248,113 @@ def test_saved_values_are_dropped_as_the_pass_goes():
     assert seen == [True]
 
 
+class Doubled(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0], output)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 2
+
+
+W = torch.ones(3, requires_grad=True)
+
+
+def train():
+    ((W * W).softmax(0).sum() + Doubled.apply(W).var()).backward()
+    with torch.no_grad():
+        W.sub_(W.grad * 0)
+
+
+def differentiate_twice():
+    (g,) = torch.autograd.grad((W**3).sum(), W, create_graph=True)
+    torch.autograd.grad(g.sum(), W)
+
+
+def transform():
+    torch.func.vmap(torch.func.grad(lambda x: (Doubled.apply(x) * W).sum()))(torch.ones(2, 3)).sum().backward()
+
+
+def push():
+    with fw.dual_level():
+        fw.unpack_dual(Doubled.apply(fw.make_dual(torch.ones(3), torch.ones(3))).exp())
+
+
+def write():
+    y = W * 1
+    y[:2].mul_(2)
+    y.view(3, 1).add_(1)
+    y.sum().backward()
+
+
+def watch():
+    y = W * 2
+    handle = y.register_hook(lambda g: g * 1)
+    y.retain_grad()
+    y.softmax(0).grad_fn.register_hook(lambda inputs, outputs: None)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        z = (y * y).exp()
+    z.sum().backward()
+    handle.remove()
+
+
+def recompute():
+    checkpoint(lambda x: x.exp(), W, use_reentrant=False).sum().backward()
+
+
+def infer():
+    with torch.inference_mode():
+        (torch.ones(3) * 2).sum()
+
+
+def finish_early():
+    p = torch.ones(2, requires_grad=True)
+    p.register_post_accumulate_grad_hook(lambda p: None)
+    (p * 2).sum().backward()
+
+
 @pytest.mark.heavy
-def test_nothing_grows_over_many_steps():
+@pytest.mark.parametrize(
+    "step", [train, differentiate_twice, transform, push, write, watch, recompute, infer, finish_early]
+)
+def test_nothing_grows(step, no_collector):
     import tracemalloc
 
-    w = torch.ones(4, 4, requires_grad=True)
-    x = torch.ones(2, 4)
+    def grown(count):
+        for _ in range(count):
+            step()
+            W.grad = None
+        return len(gc.get_objects()), tracemalloc.get_traced_memory()[0]
 
-    def step():
-        loss = (x @ w).tanh().sum()
-        loss.backward()
-        with torch.no_grad():
-            w.sub_(0.01 * w.grad)
-        w.grad = None
-
-    for _ in range(50):
-        step()
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    for _ in range(500):
-        step()
-    grown = tracemalloc.get_traced_memory()[0] - before
+    objects, size = grown(200)
+    more_objects, more_size = grown(1_000)
     tracemalloc.stop()
-    assert grown < 20_000
+    assert more_objects - objects < 20, "objects are left to the cycle collector"
+    assert more_size - size < 120_000  # Python keeps up to some thousand tuples for reuse
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [train, transform, write, watch])
+def test_nothing_grows_over_many_steps(step, no_collector):
+    for _ in range(200):
+        step()
+    before = len(gc.get_objects())
+    for _ in range(10_000):
+        step()
+        W.grad = None
+    assert len(gc.get_objects()) - before < 20
 
 
 def test_importing_starts_no_thread():

@@ -1,5 +1,7 @@
 """How the site is built: `make docs`. Pages are Markdown; the reference is made of docstrings."""
 
+import re
+
 import fgrad
 
 project = "fgrad"
@@ -21,7 +23,6 @@ html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-default_role = "code"  # docstrings write `x` for code
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say what is taken, in words
 autodoc_default_options = {"members": True, "imported-members": True}
@@ -37,6 +38,29 @@ def _skip(app, what, name, obj, skip, options):
     return True if module and not module.startswith("fgrad") else None
 
 
+CODE = re.compile(r"(`+)(.+?)\1(\w?)")
+
+
+def _as_rest(line):
+    """Return a line of a docstring, which is plain text with `code` in it, as reStructuredText."""
+    parts = []
+    end = 0
+    for code in CODE.finditer(line):
+        parts += [re.sub(r"([*|])", r"\\\1", line[end : code.start()]), f"``{code[2]}``", code[3] and f"\\ {code[3]}"]
+        end = code.end()
+    return "".join([*parts, re.sub(r"([*|])", r"\\\1", line[end:])])
+
+
+def _plain_text(app, what, name, obj, options, lines):
+    """Keep reStructuredText from reading `*args` or `|x|` in docstrings as markup of its own; examples stay."""
+    example = False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[i] = _as_rest(line)
+
+
 def setup(app):
     """Connect to Sphinx."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _plain_text, priority=400)  # napoleon, at 500, makes markup

@@ -195,8 +195,8 @@ def gradgradcheck(
         gen_non_contig_grad_outputs: make the random ones not contiguous.
         check_rev_over_rev: check gradients of the gradients.
         check_fwd_over_rev: check tangents of the gradients, by forward mode.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
-        fast_mode, masked: as `gradcheck`.
+        eps, atol, rtol, raise_exception, nondet_tol, fast_mode, masked: as `gradcheck`.
+        check_undefined_grad, check_grad_dtypes, check_batched_grad: as `gradcheck`.
 
     Returns:
         True if the check passes; raises as `gradcheck`.

@@ -53,8 +53,10 @@ def parameters(prim: Primitive) -> list[str]:
     """Return the names of a primitive's parameters."""
     if isinstance(prim.impl, np.ufunc):
         return []
-    function = prim.definition or prim.impl
-    found = inspect.signature(function).parameters.values()
+    try:
+        found = inspect.signature(prim.definition or prim.impl).parameters.values()
+    except ValueError:  # a compiled function without a signature, as `np.where` in NumPy 2.0
+        return []
     return [p.name for p in found if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
 
 

@@ -338,8 +338,8 @@ def test_nothing_grows(step, no_collector):
         return len(gc.get_objects()), tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
-    objects, size = grown(200)
-    more_objects, more_size = grown(1_000)
+    objects, size = grown(100)
+    more_objects, more_size = grown(400)
     tracemalloc.stop()
     assert more_objects - objects < 20, "objects are left to the cycle collector"
     assert more_size - size < 120_000  # Python keeps up to some thousand tuples for reuse

@@ -21,6 +21,7 @@ import triton
 
 from .attention_kernels import delta_kernel, dkv_kernel, dq_kernel, forward_kernel
 from .dropout import seed_array
+from .layout import packed
 from .reduction import column_sums
 from .runtime import empty, home_of, launch, strides, zeros
 from .tiling import accumulator, accumulator_dtype
@@ -121,7 +122,7 @@ def attention_backward(
     if ct.shape != q.shape:
         raise ValueError(f"ct: got shape {ct.shape}, expected {q.shape}")
     options = _options(q, causal, window, softcap, scale, rate, precision)
-    mine, result = call.inside(ct), call.packed(out)
+    mine, result, lse = call.inside(ct), packed(call.inside(out)), packed(lse)
     dtype = accumulator_dtype(q.dtype)
     delta = call.new(q, call.q.shape[:-1], dtype)
     dq, dk, dv = (call.new(x, x.shape, x.dtype) for x in (call.q, call.k, call.v))
@@ -167,7 +168,7 @@ class _Call:
         self.batch, self.key_heads = batch, key_heads
         self.sizes = (heads, heads // key_heads, queries, keys, size)
         self.bias_steps = _bias_steps(bias)
-        self.extras = (bias, seed_array(seed, q) if rate else None, q_starts, k_starts)
+        self.extras = (bias, seed_array(seed, q) if rate else None, packed(q_starts), packed(k_starts))
         self.row_steps, self.key_row_steps = (_row_steps(x, self.ragged) for x in (self.q, self.k))
 
     def query_programs(self, block):
@@ -185,11 +186,6 @@ class _Call:
     def outside(self, x):
         """Return a kernel's array as the user takes it."""
         return x[0].transpose(1, 0, 2) if self.ragged else x
-
-    def packed(self, x):
-        """Return a user's array as the kernels take it, packed as `new` made it."""
-        x = self.inside(x)
-        return x if x.flags.c_contiguous else x.copy("C")
 
     def new(self, like, shape, dtype):
         """Return an array for results; zeros if rows may belong to no sequence."""

@@ -83,6 +83,11 @@ def copy_forward(x):
     return out
 
 
+def packed(x):
+    """Return an array as it is where it lies packed, else a packed copy; None stays None."""
+    return x if x is None or x.flags.c_contiguous else copy_forward(x)
+
+
 def copy_backward(ct):
     """Return the gradient of x for a cotangent of `copy_forward(x)`: a copy."""
     return copy_forward(ct)

@@ -16,6 +16,7 @@ import math
 
 import triton
 
+from .layout import packed
 from .norm_kernels import backward_kernel, channel_kernel, forward_kernel, one_pass_kernel, parameters_kernel
 from .reduction import column_sums
 from .runtime import as_rows, empty, launch, strides
@@ -137,6 +138,7 @@ def group_norm_backward(ct, x, weight, bias, mean, rstd, *, groups=1):
     dweight is None where weight is, dbias where bias is.
     """
     _check_cotangent(ct, x)
+    mean, rstd = packed(mean), packed(rstd)
     spread = math.prod(x.shape[2:])
     dx = _launch_backward(_grouped(ct, groups), _grouped(x, groups), weight, mean, rstd, groups, spread)
     partials = _channel_sums(ct, x, weight, bias, mean, rstd, groups)
@@ -193,6 +195,7 @@ def _launch_forward(x, weight, bias, eps, centered, groups, spread):
 
 def _backward(ct, x, weight, bias, mean, rstd):
     _check_cotangent(ct, x)
+    mean, rstd = packed(mean), packed(rstd)
     flat_ct, flat = as_rows(ct), as_rows(x)
     if flat.shape[1] <= _LONGEST_ONE_PASS[accumulator_dtype(x.dtype).itemsize]:
         dx, partials = _launch_one_pass(flat_ct, flat, weight, bias, mean, rstd)

@@ -13,6 +13,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from .layout import packed
 from .runtime import as_rows, empty, launch, strides
 from .tiling import (
     MINUS_INFINITY,
@@ -300,18 +301,18 @@ def reduce_backward(ct, x, out, kind, *, axis=-1):
     moved, shape = axes_last(x, axis)
     if ct.shape != shape:
         raise ValueError(f"ct: got shape {ct.shape}, expected {shape}")
-    flat, flat_ct = as_rows(moved), ct.reshape(-1)
+    flat, flat_ct, flat_out = as_rows(moved), ct.reshape(-1), packed(out).reshape(-1)
     rows, columns = flat.shape
     count = None
     if kind == "max":
         count = empty(x, (rows,), accumulator_dtype(x.dtype))
-        launch(tie_kernel, (rows,), *(flat, out.reshape(-1), count, columns, *strides(flat)), **_options(flat))
+        launch(tie_kernel, (rows,), *(flat, flat_out, count, columns, *strides(flat)), **_options(flat))
     dx = empty(x, (rows, columns), x.dtype)
     options = _options(flat)
     launch(
         spread_kernel,
         (rows * triton.cdiv(columns, options["BLOCK"]),),
-        *(flat_ct, flat, out.reshape(-1), count, dx, columns, *strides(flat_ct), *strides(flat)),
+        *(flat_ct, flat, flat_out, count, dx, columns, *strides(flat_ct), *strides(flat)),
         KIND=kind,
         **options,
     )

@@ -142,6 +142,49 @@ def _attention(name, biased=False, **options):
     )
 
 
+def _ragged_attention():
+    """Two sequences, of half the queries and half the keys each."""
+    options = {"causal": True, "window": 40}
+
+    def run(function, *arrays):
+        *arrays, q_starts, k_starts = arrays
+        return function(*arrays, q_starts=q_starts, k_starts=k_starts, **options)
+
+    def forward(q, k, v, *starts):
+        return run(attention.attention_forward, *(x[:, None] for x in (q, k, v)), *starts)[0][:, 0]
+
+    def backward(ct, q, k, v, *starts):
+        arrays = [x[:, None] for x in (q, k, v)]
+        out, lse = run(attention.attention_forward, *arrays, *starts)
+        return tuple(x[:, 0] for x in run(attention.attention_backward, ct[:, None], *arrays, out, lse, *starts))
+
+    def reference(q, k, v, q_starts, k_starts):
+        parts = [np.split(x, starts[1:-1]) for x, starts in ((q, q_starts), (k, k_starts), (v, k_starts))]
+        return np.concatenate([_attention_reference(options, *part) for part in zip(*parts)])
+
+    def inputs(rng, dtype, rows, columns):
+        starts = [np.array([0, size // 2, size]) for size in (rows, columns)]
+        return *[rng.normal(size=(size, 16)).astype(dtype) for size in (rows, columns, columns)], *starts
+
+    def huge(dtype):
+        size = 2**27 + 64  # the second sequence ends beyond 2**31 elements
+        starts = np.array([0, 48, size])
+        return *[np.zeros((size, 16), dtype) for _ in range(3)], starts, starts
+
+    return Family(
+        "attention ragged",
+        forward,
+        backward,
+        reference,
+        inputs,
+        huge,
+        differentiable=(0, 1, 2),
+        multiplies=True,
+        tolerance=16.0,
+        wide=(1025,),
+    )
+
+
 PRODUCTS = [
     _linear_cross_entropy(),
     _matmul(),
@@ -149,4 +192,5 @@ PRODUCTS = [
     _attention("attention"),
     _attention("attention causal", causal=True, window=5, softcap=2.0),
     _attention("attention with bias and dropout", biased=True, rate=0.2),
+    _ragged_attention(),
 ]

@@ -189,6 +189,14 @@ def test_03_04_05_views_broadcast_cotangents_and_repetition():
     assert before == [x.tobytes() for x in (q, k, v)]
 
 
+def test_05_what_forward_kept_may_lie_anywhere():
+    q, k, v, ct = draw(2, 2, 1, 9, 11, 16)
+    out, lse = attention_forward(q, k, v)
+    spread = [np.repeat(x, 2, axis=-1)[..., ::2] for x in (out, lse)]
+    for one, other in zip(attention_backward(ct, q, k, v, *spread), attention_backward(ct, q, k, v, out, lse)):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_01_offsets_beyond_int32():
     q = np.zeros((4, 8, 600_000, 128), np.float16)
     k = np.zeros((4, 8, 64, 128), np.float16)

@@ -51,6 +51,15 @@ def test_norms_without_weight_and_bias(columns):
     np.testing.assert_allclose((dx * x).sum(1), 0, atol=1e-9)
 
 
+def test_05_statistics_may_lie_anywhere():
+    x, ct, weight = draw(6, 9), draw(6, 9, seed=1), draw(9, seed=2)
+    _, mean, rstd = norm.layer_norm_forward(x, weight, weight)
+    spread = [np.repeat(array, 2)[::2] for array in (mean, rstd)]
+    found, expected = (norm.layer_norm_backward(ct, x, weight, weight, *kept) for kept in (spread, (mean, rstd)))
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("layer", [True, False])
 def test_one_pass_and_two_give_the_same_gradients(layer, monkeypatch):
     x, ct, weight, bias = draw(90, 9), draw(90, 9, seed=1), draw(9, seed=2), draw(9, seed=3)

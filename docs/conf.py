@@ -38,26 +38,24 @@ def _skip(app, what, name, obj, skip, options):
     return True if module and not module.startswith("fgrad") else None
 
 
-CODE = re.compile(r"(`+)(.+?)\1(\w?)")
+EXAMPLE = re.compile(r"(^ *>>> .*?(?=^ *$|\Z))", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`([^`]+)`(\w?)")
+MARKS = re.compile(r"[*|]")
 
 
-def _as_rest(line):
-    """Return a line of a docstring, which is plain text with `code` in it, as reStructuredText."""
-    parts = []
-    end = 0
-    for code in CODE.finditer(line):
-        parts += [re.sub(r"([*|])", r"\\\1", line[end : code.start()]), f"``{code[2]}``", code[3] and f"\\ {code[3]}"]
-        end = code.end()
-    return "".join([*parts, re.sub(r"([*|])", r"\\\1", line[end:])])
+def _as_rest(text):
+    """Return plain text with `code` in it as reStructuredText."""
+    prose, *rest = CODE.split(text)
+    parts = [MARKS.sub(r"\\\g<0>", prose)]
+    for code, letter, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        parts += [f"``{code}``", letter and f"\\ {letter}", MARKS.sub(r"\\\g<0>", prose)]
+    return "".join(parts)
 
 
 def _plain_text(app, what, name, obj, options, lines):
     """Keep reStructuredText from reading `*args` or `|x|` in docstrings as markup of its own; examples stay."""
-    example = False
-    for i, line in enumerate(lines):
-        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
-        if not example:
-            lines[i] = _as_rest(line)
+    parts = EXAMPLE.split("\n".join(lines))
+    lines[:] = "".join(part if i % 2 else _as_rest(part) for i, part in enumerate(parts)).splitlines()
 
 
 def setup(app):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from fgrad.extend import Tracer
@@ -9,7 +11,7 @@ from fgrad.extend import Tracer
 from .. import dtypes
 from ..modes import mode
 from ..tensor import INFERENCE, LEAF, TYPE_NAMES, Tensor, fresh, wrap
-from .table import FUNCTIONS, define
+from .table import FUNCTIONS, define, write_out
 
 
 def made(data, requires_grad=False):
@@ -19,6 +21,19 @@ def made(data, requires_grad=False):
     if data.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return wrap(data, LEAF)
+
+
+def enter_factory(name, fun):
+    """Define a function that makes a tensor; with `out=`, a tensor whose dtype it takes, it writes there."""
+
+    @functools.wraps(fun)
+    def call(*args, out=None, **kwargs):
+        if out is None:
+            return fun(*args, **kwargs)
+        write_out(out, fun(*args, **{"dtype": out.dtype, **kwargs}))
+        return out
+
+    return define(name, call, method=False, out=False)
 
 
 def numpy_dtype(dtype, fallback=None):
@@ -123,7 +138,6 @@ def filled(name, fill):
         dtype=None,
         device=None,
         requires_grad=False,
-        out=None,
         layout=None,
         pin_memory=False,
         size_=None,
@@ -133,9 +147,6 @@ def filled(name, fill):
         dtypes.check_device(device)
         shape = shape_of((size_word["size"],) if "size" in size_word else size)
         data = fill(shape, numpy_dtype(dtype), **({"generator": generator} if generator is not None else {}))
-        if out is not None:
-            out._data = data.astype(out._data.dtype)
-            return out
         return made(data, requires_grad)
 
     def like(input, *, dtype=None, device=None, requires_grad=False, layout=None, memory_format=None):
@@ -145,7 +156,7 @@ def filled(name, fill):
     def new(self, *size, dtype=None, device=None, requires_grad=False):
         return made(fill(shape_of(size), numpy_dtype(dtype, self._data.dtype)), requires_grad)
 
-    define(name, factory, method=False, out=False)
+    enter_factory(name, factory)
     define(name + "_like", like, method=False, out=False)
     define("new_" + name, new, function=False)
 
@@ -155,7 +166,7 @@ filled("ones", np.ones)
 filled("empty", np.zeros)
 
 
-def full(size, fill_value, *, dtype=None, device=None, requires_grad=False, out=None):
+def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
     dtypes.check_device(device)
     if dtype is None:
         data = tensor(fill_value)._data
@@ -190,7 +201,7 @@ def new(self, *args):
     return fresh(np.zeros(shape_of(args), self._data.dtype))
 
 
-def arange(*bounds, dtype=None, device=None, requires_grad=False, out=None, start=None, end=None, step=None):
+def arange(*bounds, dtype=None, device=None, requires_grad=False, start=None, end=None, step=None):
     dtypes.check_device(device)
     values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
     if end is not None:
@@ -202,7 +213,7 @@ def arange(*bounds, dtype=None, device=None, requires_grad=False, out=None, star
     return made(np.arange(*values).astype(kind), requires_grad)
 
 
-def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False, out=None):
+def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
     dtypes.check_device(device)
     return made(np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype)), requires_grad)
 
@@ -212,7 +223,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_
     return made(np.logspace(float(start), float(end), steps, base=base).astype(numpy_dtype(dtype)), requires_grad)
 
 
-def eye(n, m=None, *, dtype=None, device=None, requires_grad=False, out=None):
+def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
     dtypes.check_device(device)
     return made(np.eye(n, m, dtype=numpy_dtype(dtype)), requires_grad)
 
@@ -228,20 +239,10 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     return tensor(s, dtype=dtype, requires_grad=requires_grad)
 
 
-for fun in (
-    tensor,
-    as_tensor,
-    from_numpy,
-    from_dlpack,
-    full,
-    full_like,
-    arange,
-    linspace,
-    logspace,
-    eye,
-    scalar_tensor,
-):
+for fun in (tensor, as_tensor, from_numpy, from_dlpack, full_like, scalar_tensor):
     define(fun.__name__, fun, method=False, out=False)
+for fun in (full, arange, linspace, logspace, eye):
+    enter_factory(fun.__name__, fun)
 FUNCTIONS["asarray"] = as_tensor
 
 

@@ -17,7 +17,7 @@ from fgrad.extend import Batch, state
 
 from .. import dtypes, views
 from ..tensor import Tensor, fresh, wrap
-from .create import filled, made, numpy_dtype, shape_of
+from .create import enter_factory, filled, made, numpy_dtype, shape_of
 from .table import FUNCTIONS, define, zero_slope
 
 
@@ -192,7 +192,7 @@ filled("randn", _normal)
 filled("rand", _uniform)
 
 
-def randint(*bounds, size=None, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+def randint(*bounds, size=None, generator=None, dtype=None, device=None, requires_grad=False):
     dtypes.check_device(device)
     bounds = list(bounds)
     if size is None:
@@ -221,7 +221,7 @@ def _drawn_from(out, *parameters):
     return out
 
 
-def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None):
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
     dtypes.check_device(device)
     if size is None:
         a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
@@ -234,7 +234,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
     )
 
 
-def bernoulli(input, p=None, *, generator=None, out=None):
+def bernoulli(input, p=None, *, generator=None):
     chance = input._data if p is None else p
     return _drawn_from(fresh((source(generator).random(input._data.shape) < chance).astype(input._data.dtype)), input)
 
@@ -249,10 +249,13 @@ def poisson(input, generator=None):
     return _drawn_from(fresh(source(generator).poisson(input._data).astype(input._data.dtype)), input)
 
 
-for fun in (randint, randint_like, randperm, normal, poisson):
+for fun in (randint_like, poisson):
     define(fun.__name__, fun, method=False, out=False)
+for fun in (randint, randperm):
+    enter_factory(fun.__name__, fun)
+define("normal", normal, method=False)
 for fun in (bernoulli, multinomial):
-    define(fun.__name__, fun, out=False)
+    define(fun.__name__, fun)
 
 
 def filler(name, draw):

@@ -477,15 +477,15 @@ def with_out(fun):
         result = fun(*args, **kwargs)
         if isinstance(out, (tuple, list)):
             for o, r in zip(out, result):
-                _write_out(o, r)
+                write_out(o, r)
         else:
-            _write_out(out, result)
+            write_out(out, result)
         return out
 
     return call
 
 
-def _write_out(out, result):
+def write_out(out, result):
     """Write a result into `out`, which is given the result's shape if it has another."""
     views.check_inference(out)
     views.check_castable(result._data.dtype, out._data.dtype)

@@ -7,7 +7,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 from tests.compat.programs_func import BATCHED, CALLS, FUNCTION_TRANSFORMS, TRANSFORMS
 from tests.compat.programs_graph import NODES, REFUSED
 from tests.compat.programs_names import NAMED
-from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, SAVED_VIEWS, STORAGE
+from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, OUT, SAVED_VIEWS, STORAGE
 
 ENGINE = {
     "accumulation adds into the same object": """
@@ -1743,6 +1743,7 @@ CONVERSIONS = {
 AREAS = {
     "inference": INFERENCE,
     "nodes": NODES,
+    "out": OUT,
     "calls": CALLS,
     "names": NAMED,
     "refused": REFUSED,

@@ -196,3 +196,29 @@ DEVICES = {
         torch.device("nowhere")
     """,
 }
+
+OUT = {
+    "factories": """
+        for make in (lambda o: torch.zeros(2, 3, out=o), lambda o: torch.ones(2, out=o), lambda o: torch.full((2,), 3.5, out=o), lambda o: torch.arange(4, out=o),
+                     lambda o: torch.linspace(0, 1, 3, out=o), lambda o: torch.eye(2, out=o)):
+            for o in (torch.empty(0), torch.empty(0, dtype=torch.double), torch.empty(0, dtype=torch.int64)):
+                r = make(o); show([r is o, o])
+        o = torch.empty(0); torch.randn(3, out=o); show(o.shape); torch.rand(2, out=o); show([o.shape, o._version > 0])
+        o = torch.empty(0, dtype=torch.int64); torch.randint(3, (4,), out=o); torch.randperm(3, out=o); show(o.shape)
+    """,
+    "operations": """
+        o = torch.empty(0); r = torch.add(torch.ones(3), 1, out=o); show([r is o, o])
+        v, i = torch.empty(3), torch.empty(3, dtype=torch.int64)
+        r = torch.max(torch.arange(9.).view(3, 3), 1, out=(v, i)); show([r[0] is v, v, i])
+        for f in (lambda o: torch.matmul(torch.ones(2, 2), torch.ones(2, 2), out=o), lambda o: torch.cat([torch.ones(2)] * 2, out=o), lambda o: torch.exp(torch.ones(2), out=o),
+                  lambda o: torch.sum(torch.ones(2, 2), 0, out=o), lambda o: torch.where(torch.tensor([True, False]), torch.ones(2), torch.zeros(2), out=o), lambda o: torch.clamp(torch.ones(2), 2., out=o)):
+            o = torch.empty(0); show([f(o) is o, o])
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad(): torch.mul(x, 2, out=x)
+        show([x, x._version])
+    """,
+    "out of a lower kind": """
+        raises RuntimeError: can't be cast to the desired output type
+        torch.add(torch.ones(3), 1, out=torch.empty(3, dtype=torch.int64))
+    """,
+}

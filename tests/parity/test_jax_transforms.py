@@ -433,6 +433,28 @@ def pure_callback(m):
 
 
 @program
+def arrays_put_on_a_device(m):
+    f = lambda x: m.numpy.sum(m.device_put(x)["a"] ** 2)  # noqa: E731
+    return m.device_put(POINT), m.jit(m.device_put)(X), m.grad(f)({"a": X}), m.vmap(m.device_put)(Y)
+
+
+@program
+def watched_for_nans(m):
+    def found(f, x):
+        try:
+            float(f(x))  # a number: jax cannot look at a traced value
+        except FloatingPointError:
+            return True
+        return False
+
+    root = lambda x: m.numpy.sqrt(x) * x  # noqa: E731
+    with m.debug_nans(True):
+        slopes = m.jit(m.vmap(m.grad(root)))(X**2)
+        cases = ((root, 4.0), (root, -4.0), (m.grad(root), 4.0), (m.grad(m.numpy.arcsin), 2.0), (m.jit(root), -4.0))
+        return slopes, [found(f, x) for f, x in cases], found(m.grad(root), 0.0)
+
+
+@program
 def map_(m):
     f = lambda x: m.lax.map(lambda v: m.numpy.sin(v) * x[0], x)  # noqa: E731
     return everywhere(m, f, X), m.lax.map(lambda p: p["a"] * p["b"], {"a": X, "b": X}, batch_size=2)

@@ -31,7 +31,7 @@ from fgrad.plans import Plan, expand_to, plan_for, sum_to, zeros
 from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp
-from fgrad.transforms.linearize import elementwise_types, grad, kept_types, value_and_grad, vjp
+from fgrad.transforms.linearize import Linearize, elementwise_types, grad, kept_types, value_and_grad, vjp
 from fgrad.transforms.pushforward import linearize
 from fgrad.transforms.transpose import transpose_rule
 from fgrad.transforms.vmap import Batch, vmap
@@ -65,6 +65,7 @@ __all__ = [
     "Forward",
     "Gate",
     "Interpreter",
+    "Linearize",
     "Params",
     "Picture",
     "Plan",

@@ -225,22 +225,40 @@ def spread_kernel(
 
 @triton.jit
 def cumsum_kernel(
-    x, out, columns, x_row, x_column, REVERSE: tl.constexpr, ACCUMULATOR: tl.constexpr, BLOCK: tl.constexpr
+    x,
+    sums,
+    out,
+    totals,
+    columns,
+    parts,
+    x_row,
+    x_column,
+    REVERSE: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    PART: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """One program a row: block after block, the sum so far carried along; from the end if reversed."""
-    row = row_of_program()
+    """One program a part of a row: block after block, the sum so far carried along; from the end if reversed.
+
+    `sums` are those up to the end of each part, None for one; `totals` takes the sum of a part, `out` the running sums.
+    """
+    row, number, first, last = _part_of_row(parts, columns, PART)
     x += row * x_row
-    out += row * columns
     at = tl.arange(0, BLOCK).to(tl.int64)
     carried = tl.zeros((), ACCUMULATOR)
-    for start in range(0, columns, BLOCK):
+    if sums is not None:
+        carried = tl.load(sums + number - 1, mask=number % parts > 0, other=0.0)
+    for start in range(first, last, BLOCK):
         here = start + at
+        mask = here < last
         if REVERSE:
             here = columns - 1 - here
-        mask = start + at < columns
         value = tl.load(x + along(here, x_column), mask=mask, other=0.0).to(ACCUMULATOR)
-        tl.store(out + here, tl.cumsum(value, 0) + carried, mask=mask)
+        if out is not None:
+            tl.store(out + row * columns + here, tl.cumsum(value, 0) + carried, mask=mask)
         carried += tl.sum(value, 0)
+    if totals is not None:
+        tl.store(totals + number, carried)
 
 
 def reduce_forward(x, kind, *, axis=-1):
@@ -364,8 +382,25 @@ def cumsum_forward(x, *, axis=-1, reverse=False):
     flat = as_rows(axes_last(x, axis)[0])
     rows, columns = flat.shape
     out = empty(x, (rows, columns), x.dtype)
-    launch(cumsum_kernel, (rows,), *(flat, out, columns, *strides(flat)), REVERSE=reverse, **_options(flat))
+    parts, sums = _parts(rows, columns), None
+    if parts > 1:
+        totals, sums = (empty(x, (rows, parts), accumulator_dtype(x.dtype)) for _ in range(2))
+        _cumsum(flat, None, None, totals, parts, reverse)
+        _cumsum(totals, None, sums, None, 1, False)
+    _cumsum(flat, sums, out, None, parts, reverse)
     return axes_back(out, x.shape, axis)
+
+
+def _cumsum(x, sums, out, totals, parts, reverse):
+    rows, columns = x.shape
+    options = {**_options(x), "PART": _PART if parts > 1 else None}
+    launch(
+        cumsum_kernel,
+        (rows * parts,),
+        *(x, sums, out, totals, columns, parts, *strides(x)),
+        REVERSE=reverse,
+        **options,
+    )
 
 
 def cumsum_backward(ct, *, axis=-1, reverse=False):

@@ -91,6 +91,15 @@ def test_few_long_rows_are_cut_into_parts():
     require_clean(check_call(argmax, x))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_few_long_rows_are_cut_into_parts(reverse):
+    x = np.random.default_rng(0).normal(size=(2, 20_000))
+    turn = slice(None, None, -1 if reverse else 1)
+    expected = x[:, turn].cumsum(1)[:, turn]
+    np.testing.assert_allclose(cumsum_forward(x, reverse=reverse), expected, rtol=1e-9, atol=1e-10)
+    require_clean(check_call(cumsum_forward, x.astype(np.float16), reverse=reverse))
+
+
 def test_10_sums_of_columns_are_partial_sums_in_float32():
     x = np.ones((70_000, 3), np.float16)
     np.testing.assert_array_equal(column_sums(x[:1000], np.dtype(np.float32)), [1000] * 3)

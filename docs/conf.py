@@ -58,7 +58,13 @@ def _plain_text(app, what, name, obj, options, lines):
     lines[:] = "".join(part if i % 2 else _as_rest(part) for i, part in enumerate(parts)).splitlines()
 
 
+def _without_last_lines(app, name, source):
+    """Drop the empty line that doctest needs at the end of a fence."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
 def setup(app):
     """Connect to Sphinx."""
+    app.connect("source-read", _without_last_lines)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _plain_text, priority=400)  # napoleon, at 500, makes markup

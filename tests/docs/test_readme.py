@@ -38,3 +38,13 @@ def test_commands_are_targets_of_make():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = set(re.findall(r"(?:^    |`)make ([a-z-]+)", README, re.MULTILINE))
     assert {"demo", "test"} <= commands <= targets
+
+
+MEASURED = re.findall(r"^\| (W\d+) \| [^|]+ \| (.+) \|$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("workload", "times"), MEASURED)
+def test_measurements_are_those_of_the_benchmarks(workload, times):
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    known = {cell.strip() for cell in page.split("|")}
+    assert set(times.split(" | ")) <= known, f"write the README's row {workload} anew from docs/benchmarks.md"

@@ -68,7 +68,9 @@ def make_dual(tensor, tangent, *, level=None):
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            f"Expected tangent to have the same size as the primal: {list(tensor.shape)} but got {list(tangent.shape)}"
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
         )
     return wrap(_levels[-1].wrap(tensor._data, tangent._data), place_of(tensor))
 

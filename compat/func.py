@@ -22,7 +22,7 @@ from fgrad.extend import vmap as _vmap
 from . import views
 from .methods.random import drawing
 from .methods.table import leaves, mapped
-from .modes import mode
+from .modes import mode, set_grad_enabled
 from .tape import Bottom, Recorded, recorder_below
 from .tensor import Tensor, wrap_value
 
@@ -50,12 +50,13 @@ def _tensors(x):
     return mapped(tensor, x)
 
 
-def _on_values(func):
-    """Return a function of tensors as one of the core's values."""
+def _on_values(func, differentiated=True):
+    """Return a function of tensors as one of the core's values; within what is differentiated grad mode is on."""
 
     @functools.wraps(func)
     def call(*args, **kwargs):
-        return _raw(func(*_tensors(args), **kwargs))
+        with set_grad_enabled(differentiated or mode.enabled):
+            return _raw(func(*_tensors(args), **kwargs))
 
     return call
 
@@ -153,7 +154,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                 )
         return out
 
-    inner = _vmap(_on_values(functools.wraps(func)(checked)), in_axes=in_dims, out_axes=out_dims)
+    inner = _vmap(_on_values(functools.wraps(func)(checked), differentiated=False), in_axes=in_dims, out_axes=out_dims)
 
     @functools.wraps(func)
     def call(*args, **kwargs):

@@ -111,8 +111,7 @@ class TracedCall:
         ctx._out_types = [(o._data.shape, o._data.dtype) if isinstance(o, Tensor) else None for o in outs]
         ctx._width = len(outs)
         if self.function._has_setup():
-            with no_grad():
-                self.function.setup_context(ctx, tuple(args), outs[0] if self.single else self.collected(outs))
+            self.function.setup_context(ctx, tuple(args), outs[0] if self.single else self.collected(outs))
             return ctx
         found = {"input": args, "output": outs, "more": [wrap_value(x) for x in flat[sum(self.is_tensor) :]]}
 
@@ -161,8 +160,7 @@ class TracedCall:
             ctx._kept = [Saved(t, ctx, (), ()) for t in ctx.saved_for_forward]
         if ctx.materialize_grads:
             tangents = [np.zeros(v.shape, v.dtype) if t is None else t for v, t in zip(values, tangents)]
-        with no_grad():
-            got = self.function.jvp(ctx, *self.tangents(tangents))
+        got = self.function.jvp(ctx, *self.tangents(tangents))
         got = got if isinstance(got, (tuple, list)) else (got,)
         if len(got) != len(self.is_tensor):
             raise RuntimeError(

@@ -231,8 +231,8 @@ def _hessian_setup(func, inputs, v, create_graph, strict, name):
         for k, g in enumerate(jacobian):
             if not views.requires_grad(g):
                 raise RuntimeError(
-                    f"The jacobian of the user-provided function with respect to input {k} is independent of the "
-                    "input. This is not allowed in strict mode."
+                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
+                    f"to input {k} is independent of the input. This is not allowed in strict mode."
                 )
     v = v if v is not None else tuple([wrap(np.ones(x._data.shape, x._data.dtype)) for x in inputs])
     return tupled, inputs, v, out, jacobian
@@ -420,8 +420,8 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
             for k, g in enumerate(got):
                 if not views.requires_grad(g):
                     raise RuntimeError(
-                        f"The jacobian of the user-provided function with respect to input {k} is independent of the "
-                        "input. This is not allowed in strict mode."
+                        "While computing the hessian, found that the jacobian of the user-provided function with "
+                        f"respect to input {k} is independent of the input. This is not allowed in strict mode."
                     )
         return got
 

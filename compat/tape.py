@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrad.extend import ArrayType, Interpreter, Params, Plan, Primitive, Tracer, kept_types, plan_for, state
+from fgrad.extend import (
+    TABLE,
+    ArrayType,
+    Interpreter,
+    Linearize,
+    Params,
+    Plan,
+    Primitive,
+    Tracer,
+    kept_types,
+    plan_for,
+    state,
+)
 
 # Relative, so that a type checker follows: it knows the folders, not the map that makes `compat` a part of fgrad.
 from . import graph
@@ -206,12 +218,17 @@ def apply(
         values.append(arg._data)
         if enabled and arg._node is not None or arg._view is not None:
             place = place_of(arg) if enabled else None
-            if place is not None and interpreter is not None and (recorder := recorder_below(interpreter)):
+            if place is None:
+                continue
+            recorder = recorder_below(interpreter)
+            if recorder is not None:
                 values[-1] = Recorded(recorder, arg)
-            elif place is not None:
+            elif interpreter is None or not reversed_by(interpreter):
                 mask |= 1 << i
                 parents.append(place)
     out = prim.impl(*values, **params) if interpreter is None else interpreter.process(prim, values, params)
+    if not enabled and interpreter is not None and reversed_by(interpreter):
+        out = tuple(map(cut, out)) if prim.multiple else cut(out)
     if not mask or prim.make_plan is None:
         made = wrap_value if enabled else fresh
         return tuple([made(o) for o in out]) if prim.multiple else made(out)
@@ -497,6 +514,20 @@ class Bottom(Record):
 
     What the transforms compute of the former is on the tape, so that their results can be differentiated by it.
     """
+
+
+def reversed_by(interpreter: Interpreter | None) -> bool:
+    """Return whether a chain of interpreters differentiates in reverse: there `no_grad` and `detach` cut."""
+    while interpreter is not None:
+        if isinstance(interpreter, Linearize):
+            return True
+        interpreter = interpreter.parent
+    return False
+
+
+def cut(x: Any) -> Any:
+    """Return a traced value as a constant of the transforms that differentiate it, on memory of its own."""
+    return TABLE["stop_gradient"](TABLE["copy"](x)) if isinstance(x, Tracer) else x
 
 
 def recorder_below(interpreter: Interpreter | None) -> Bottom | None:

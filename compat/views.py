@@ -87,7 +87,10 @@ def link(recipe, kinds, out, params, parents, saved=()):
 
 def view(prim, x, params, node_name=None):
     """Apply a primitive whose result shares memory with `x`, as a view of it; a copy is an ordinary result."""
-    out = apply(prim, (x,), params, state.interpreter)
+    if isinstance(x._data, Tracer) and not mode.enabled:
+        out = wrap(prim(x._data, **params))  # not cut as other results are: what is written to it reaches its base
+    else:
+        out = apply(prim, (x,), params, state.interpreter)
     if node_name and out._node is not None:
         out._node.__class__ = node_class(node_name)
     data = x._data

@@ -11,7 +11,7 @@ import numpy as np
 from .. import graph, hooks, views
 from ..backward import backward as run_backward
 from ..modes import mode
-from ..tape import place_of
+from ..tape import cut, place_of
 from ..tensor import INFERENCE, LEAF, Tensor, wrap
 from .table import define
 
@@ -126,7 +126,7 @@ Tensor.grad = property(_grad, _set_grad, lambda self: _set_grad(self, None))
 
 
 def _get_data(self):
-    made = wrap(self._data)
+    made = wrap(cut(self._data))
     if self._counter is INFERENCE:
         made._counter = INFERENCE
     return made

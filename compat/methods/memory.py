@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from .. import views
+from ..tape import cut
 from ..tensor import Tensor, wrap
 from .shape import reshape, sizes
 from .table import define
@@ -174,6 +175,7 @@ def detach(self):
     The size of the result may not be changed in place: that would not change the tensor it came from.
     """
     made = views.alias(self)
+    made._data = cut(made._data)
     made.extras.detached = True
     return made
 

@@ -19,7 +19,19 @@ from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
 from ..hooks import PlaceHooks
 from ..modes import mode
 from ..quiet import quietly
-from ..tape import NO_PARAMS, UNCHANGING, Record, apply, clock, node_class, place_of, recipe_for, save
+from ..tape import (
+    NO_PARAMS,
+    UNCHANGING,
+    Record,
+    apply,
+    clock,
+    cut,
+    node_class,
+    place_of,
+    recipe_for,
+    reversed_by,
+    save,
+)
 from ..tensor import INFERENCE, LEAF, Tensor, fresh, wrap_value
 
 new = object.__new__
@@ -274,6 +286,8 @@ def run(fun, args, kwargs, node):
                 return _run_recorded(fun, args, kwargs, flat, node, places)
     args, kwargs = _each(_data, args, kwargs, flat)
     out = fun(*args, **kwargs)
+    if not mode.enabled and reversed_by(state.interpreter):
+        out = mapped_out(cut, out)
     owners = [t._data for t in tensors]
     return mapped_out(lambda x: fresh(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
 

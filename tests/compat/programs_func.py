@@ -1,6 +1,20 @@
 """Programs of custom Functions under `forward_ad` and `torch.func`, and of what these transforms give."""
 
 FUNCTION_TRANSFORMS = {
+    "detach and no_grad cut": """
+        grad, vmap = torch.func.grad, torch.func.vmap; x = torch.tensor([1., 2.])
+        def a(x): return (x.detach() * x).sum()
+        def b(x):
+            with torch.no_grad(): y = x * 2; z = y.softmax(0) + y.exp()
+            return (y * z * x).sum()
+        def d(x): return (x.data * x).sum()
+        for f in (a, b, d):
+            show([grad(f)(x), vmap(grad(f))(torch.stack([x, x])), grad(lambda x: vmap(lambda t: t * 2)(x).sum() * f(x))(x), torch.func.jacrev(f)(x)])
+        with torch.no_grad():
+            show(grad(lambda x: (x ** 2).sum())(x)); show(torch.func.vjp(lambda x: x ** 2, x)[1](x))
+            w = torch.ones(2, requires_grad=True); show(grad(lambda x: (x * w).sum())(x))
+        show(grad(lambda x: grad(lambda y: (y.detach() * y * x).sum())(x).sum())(x))
+    """,
     "forward_ad asks for jvp": """
         raises NotImplementedError: You must implement the jvp function
         import torch.autograd.forward_ad as fw

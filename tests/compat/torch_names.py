@@ -189,6 +189,7 @@ NOTES = {
     },
 }
 NOTES["torch.autograd.forward_ad"] = {
+    "exit_dual_level": "a dual tensor that is used after its level raises an error",
     "unpack_dual": "the tangent has no history: differentiate a gradient forward, not a tangent backward",
 }
 QUANTIZED = "quantized tensors are not here"

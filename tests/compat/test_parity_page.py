@@ -6,7 +6,7 @@ import pytest
 
 from tests.compat.parity_page import FAILS, MISSING, UNTESTED, note, page, states
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.xdist_group("parity page")]  # one process runs the programs
 PAGE = Path(__file__).parents[2] / "docs" / "torch-parity.md"
 
 

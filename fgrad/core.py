@@ -96,6 +96,11 @@ def type_of(x: Any) -> ArrayType:
     raise TypeError(f"not an array or a number: {x!r} of type {cls.__name__}")
 
 
+def on_gpu(x: Any) -> bool:
+    """Return whether a plain value is an array on a GPU."""
+    return x.__class__ is not np.ndarray and hasattr(x, "__cuda_array_interface__")
+
+
 _SMALL = 2048  # elements that are copied faster than NumPy makes a broadcast view
 
 

@@ -53,11 +53,12 @@ class Plan:
 
 
 class Hooks:
-    """The upward calls of this floor, set by `fgrad.transforms`: a derived pull transposes a tangent rule, and the
-    type of a composite is found by tracing its definition."""
+    """The upward calls of this floor, set by `fgrad.transforms`: a derived pull transposes a tangent rule, the type of
+    a composite is found by tracing its definition, and a Program is applied to arrays on a GPU."""
 
     transpose_rule: Callable[[Rule, ArrayType, Any], Any]
     type_by_tracing: Callable[[Rule, Sequence[ArrayType], Params], Any]
+    compute_on_gpu: Callable[..., list[Any]]
 
 
 hooks = Hooks()

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.core import ArrayType
+from fgrad.core import ArrayType, on_gpu
 from fgrad.kinds import structured
+from fgrad.plans import hooks
+
+
+def _call(*args, program):
+    if any(map(on_gpu, args)):
+        return tuple(hooks.compute_on_gpu(program, *args))
+    return tuple(program.compute(*args))
+
 
 call = structured(
     "call",
-    lambda *args, program: tuple(program.compute(*args)),
+    _call,
     lambda *types, program: tuple(program.out_types),
     doc="Apply a Program; what a jitted function becomes inside other transforms.",
 )

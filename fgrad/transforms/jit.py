@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -17,7 +18,7 @@ import numpy as np
 
 from fgrad import forks, tree
 from fgrad.backend.guard import MISS, make_guard
-from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, type_of
+from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, on_gpu, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
 from fgrad.source import function_label
@@ -26,6 +27,7 @@ from fgrad.transforms.programs import has_tracers
 
 if TYPE_CHECKING:  # what generates code is loaded when the first function is compiled
     from fgrad.backend.cpu import Compiled
+    from fgrad.backend.gpu.device import OnDevice
     from fgrad.backend.gpu.lowered import LoweredGpu
     from fgrad.backend.lowered import Lowered
 
@@ -67,9 +69,12 @@ class _Entry:
     `donated` are the numbers of the leaves that results may be written over.
     """
 
-    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "overwriting", "fast_math", "donated")
+    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "overwriting", "fast_math", "donated", "device")
 
-    def __init__(self, closed: Program, out_tree: Any, fast_math: bool, donated: Sequence[int] = ()):
+    def __init__(
+        self, closed: Program, out_tree: Any, fast_math: bool, donated: Sequence[int] = (), device: str | None = None
+    ):
+        self.device = device
         self.fast_math = fast_math
         self.donated = donated
         self.closed = closed
@@ -78,8 +83,12 @@ class _Entry:
         self.compiled: Compiled | None = None
         self.overwriting: Compiled | None = None
 
-    def compiled_for(self, leaves: Sequence[Any]) -> Compiled:
+    def compiled_for(self, leaves: Sequence[Any]) -> Compiled | OnDevice:
         """Return the code that computes on plain values, generated when first asked for."""
+        if self.device is not None or any(map(on_gpu, leaves)):
+            from fgrad.backend.gpu.device import OnDevice
+
+            return OnDevice(self.closed, self.device, self.fast_math)
         if self.donated:
             from fgrad.backend.donation import may_overwrite
 
@@ -116,8 +125,10 @@ class JittedFunction:
         donate_argnums: Any,
         donate_argnames: Any,
         fast_math: bool,
+        device: str | None = None,
     ):
         self._fast_math = fast_math
+        self._device = _checked_device(device)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._label = function_label("jit", fun)
@@ -147,7 +158,7 @@ class JittedFunction:
         if _switch.interpreting or has_tracers(entry.consts) or has_tracers(leaves):
             return tree.unflatten(entry.out_tree, call(*entry.consts, *leaves, program=entry.program))
         out = entry.run(leaves)
-        if not (kwargs or self._static_numbers or entry.donated):
+        if entry.compiled is not None and not (kwargs or self._static_numbers or entry.donated):
             self._guard = make_guard(self, key[0], leaves, entry)
         return out
 
@@ -187,7 +198,7 @@ class JittedFunction:
             self._log_retrace(last, key)
         traced = self._trace(key[0], key[1], static)
         donated = self._donated_leaves(key[0], static)
-        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math, donated)
+        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math, donated, self._device)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with _caches:
                 self._cache[key] = entry
@@ -319,6 +330,12 @@ class interpret_jit(disable_jit):
         self._state = False, True
 
 
+def _checked_device(device: str | None) -> str | None:
+    if device is None or (isinstance(device, str) and re.fullmatch(r"twin|cuda(:\d+)?", device)):
+        return device
+    raise ValueError(f'jit: device: got {device!r}, expected "cuda", "cuda:" and a number, "twin" or None')
+
+
 def _chosen(fun: Any, what: str, numbers: Any, names: Any) -> tuple[tuple[int, ...], frozenset[str]]:
     """Return the positions and names of chosen arguments, each completed from the other through the signature."""
     if numbers is None and names is None:
@@ -368,6 +385,7 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     fast_math: bool = False,
+    device: str | None = None,
 ) -> Any:
     """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
 
@@ -385,10 +403,14 @@ def jit(
             call is undefined. A warning says which could not be used.
         keep_unused, inline: accepted for JAX's signature; they change nothing.
         fast_math: also use identities that fail for nan, inf or -0.0, such as `x * 0 = 0` and `x + 0 = x`.
+        device: "cuda" or "cuda:1" to bring arguments to a GPU, run generated kernels there and leave results there;
+            "twin" to run the very kernels on NumPy arrays, interpreted, which is slow and needs no GPU. None runs where
+            the arguments are: arrays on a GPU as kernels, NumPy arrays as code for the CPU.
 
     Raises:
         TypeError: `fun` is not callable; an argument or output is no array or number.
-        ValueError: a static argument is not hashable or does not exist.
+        ValueError: a static argument is not hashable or does not exist; an unknown device.
+        ImportError, RuntimeError: at a call, the device is a GPU and CuPy is not installed, or there is no GPU.
 
     Example:
         >>> import numpy as np, fgrad
@@ -406,13 +428,14 @@ def jit(
             keep_unused=keep_unused,
             inline=inline,
             fast_math=fast_math,
+            device=device,
         )
     check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"jit expects a function that returns arrays, got the generator function {fun.__name__}")
     if isinstance(fun, staticmethod):
         raise TypeError("jit expects a function, got a staticmethod object; put @staticmethod outside @jit")
-    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math)
+    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math, device)
 
 
 # ---------------------------------------------------------------------------------- looking without computing

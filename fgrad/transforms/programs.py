@@ -64,6 +64,15 @@ def type_by_tracing(definition: Callable[..., Any], kinds: Sequence[ArrayType], 
 hooks.type_by_tracing = type_by_tracing
 
 
+def _compute_on_gpu(program: Program, *args: Any) -> list[Any]:
+    from fgrad.backend.gpu.program import gpu_program  # loaded when there is an array on a GPU
+
+    return gpu_program(program).compute(*args)
+
+
+hooks.compute_on_gpu = _compute_on_gpu
+
+
 class Linearization:
     """A Program split at a point into what is computed there and what is linear.
 

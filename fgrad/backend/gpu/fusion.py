@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 from fgrad.backend.gpu.expressions import DTYPES, expression
 from fgrad.backend.gpu.layout import Access, access, packed, viewed
+from fgrad.backend.gpu.library import VIEWS
 from fgrad.core import ArrayType
 from fgrad.program import Atom, Equation, Literal, Program, Var
 
 FULL, ROW = "full", "row"
 
 REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
-VIEWS = ("reshape", "transpose", "slice", "broadcast")
 
 LONGEST_ROW = 16384
 """Columns that a program keeps in registers; longer rows are read in steps, once for each depth of reduction."""
@@ -92,14 +92,14 @@ class Plan(NamedTuple):
         return [part for part in self.parts if isinstance(part, Kernel)]
 
 
-def plan(program: Program, strides: Mapping[int, tuple[int, ...]] = MappingProxyType({})) -> Plan:
+def plan(program: Program, domains: Mapping[int, Domain] = MappingProxyType({})) -> Plan:
     """Return how a simplified Program is cut into kernels and steps.
 
     Args:
-        program: what runs.
-        strides: those of inputs that are not in C order, by id of the variable.
+        program: what runs; its inputs and constants are packed.
+        domains: those of arrays of a size, where they are decided; others are by the Program's reductions.
     """
-    return _Planner(program, strides).result()
+    return _Planner(program, domains).result()
 
 
 def domains_by_size(program: Program) -> dict[int, Domain]:
@@ -132,12 +132,12 @@ def _leading(axes: tuple[int, ...]) -> bool:
 
 
 class _Planner:
-    def __init__(self, program: Program, strides: Mapping[int, tuple[int, ...]]):
+    def __init__(self, program: Program, domains: Mapping[int, Domain]):
         self.program = program
-        self.domains = domains_by_size(program)
+        self.domains = domains_by_size(program) | dict(domains)
         self.ready: dict[int, int] = {id(v): 0 for v in program.inputs}
         self.ready.update((id(v), 0) for v, _ in program.consts)
-        self.strides = dict(strides)
+        self.strides: dict[int, tuple[int, ...]] = {}
         self.home: dict[int, Kernel] = {}
         self.kernels: dict[tuple[int, Domain], Kernel] = {}
         self.parts: list[tuple[int, int, int, Kernel | Step]] = []

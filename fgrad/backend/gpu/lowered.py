@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fgrad.backend.gpu.cards import CARDS, projected
+from fgrad.backend.gpu.expressions import wide
 from fgrad.backend.gpu.fusion import Kernel, Step
 from fgrad.backend.gpu.program import GpuProgram, kernel_of
 from fgrad.backend.gpu.source import Source
@@ -86,9 +87,8 @@ class LoweredGpu:
     def _kernel(self, kernel: Kernel, source: Source, cards: Any) -> list[Part]:
         arrays = [np.empty(v.type.shape, v.type.dtype) for v in source.arrays]
         joined = {id(eq.outputs[0]): self.compiled.finishing.get(id(eq.outputs[0])) for eq in kernel.partials}
-        wide = [np.float32 if eq.outputs[0].type.dtype.name in ("float16", "bfloat16") else eq.outputs[0].type.dtype
-                for eq in kernel.partials]  # fmt: skip
-        parts = [np.empty((source.programs, *eq.outputs[0].type.shape), d) for eq, d in zip(kernel.partials, wide)]
+        totals = [eq.outputs[0].type for eq in kernel.partials]
+        parts = [np.empty((source.programs, *kind.shape), wide(kind.dtype)) for kind in totals]
         found = [self._part(source, kernel.equations, [*arrays, *parts], cards)]
         for eq, part in zip(kernel.partials, parts, strict=True):
             finish = joined[id(eq.outputs[0])]

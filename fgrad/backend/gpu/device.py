@@ -1,0 +1,62 @@
+"""Where a jitted function runs: arguments brought to a device, and its Program run as kernels there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fgrad.backend.gpu.program import gpu_program
+from fgrad.core import PYTHON_SCALARS
+from fgrad.program import Program
+
+
+class OnDevice:
+    """A Program that runs as kernels.
+
+    Args:
+        program: simplified.
+        device: "cuda" or "cuda:1", where arguments are brought and results stay; "twin", to interpret the kernels on
+            NumPy arrays; None to stay where the arguments are, among them an array on a GPU.
+        fast_math: see `fgrad.jit`.
+    """
+
+    def __init__(self, program: Program, device: str | None, fast_math: bool = False):
+        self.gpu = gpu_program(program, fast_math)
+        self.program = self.gpu.program
+        self.label = program.label
+        self.device = device
+
+    def compute(self, *leaves: Any) -> list[Any]:
+        """Return the outputs.
+
+        Raises:
+            ImportError: a GPU is asked for and CuPy is not installed.
+            RuntimeError: a GPU is asked for and there is none.
+        """
+        if self.device is None:
+            return self.gpu.compute(*leaves)
+        bring = _to_host if self.device == "twin" else _to_gpu(self.device)
+        given = [x if x.__class__ in PYTHON_SCALARS else bring(x) for x in leaves]
+        if all(x.__class__ in PYTHON_SCALARS for x in given):  # then nothing says where
+            given = [bring(np.asarray(x)) for x in given]
+        return [bring(x) for x in self.gpu.compute(*given)]
+
+
+def _to_host(x: Any) -> Any:
+    from fgrad.triton_kernels import interop
+
+    return interop.to_numpy(x)
+
+
+def _to_gpu(device: str) -> Callable[[Any], Any]:
+    from fgrad.triton_kernels import interop
+    from fgrad.triton_kernels.runtime import gpu_home
+
+    gpu_home()  # says what to install
+    if not interop.has_gpu():
+        raise RuntimeError(
+            f'jit: device="{device}" needs a GPU, and there is none; device="twin" interprets the kernels on this CPU'
+        )
+    return lambda x: interop.put(x, device)

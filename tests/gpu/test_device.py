@@ -1,0 +1,121 @@
+"""Jitted functions on a device: the stand-in's launches, recorded by its driver and interpreted; and the twin."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton", reason="Triton's wheels exist for Linux alone, see the extra fgrad[triton]")
+
+import fgrad
+import fgrad.numpy as fnp
+from tests.triton.standin import DeviceArray
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 40)).astype(np.float32)
+W = RNG.normal(size=(40, 8)).astype(np.float32)
+
+
+def mean_of_softmax(x, scale):
+    return (fgrad.nn.softmax(x * scale) * fnp.arange(40.0, dtype=np.float32)).mean(0)
+
+
+def loss(w, x):
+    return (fnp.tanh(x @ w) ** 2).sum()
+
+
+def same(result, expected):
+    np.testing.assert_allclose(fgrad.to_numpy(result), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_are_brought_to_a_device_and_results_stay(card):
+    result = fgrad.jit(mean_of_softmax, device="cuda")(X, 2.0)
+    assert type(result) is DeviceArray
+    same(result, mean_of_softmax(X, 2.0))
+    assert card.launches > 0
+
+
+def test_arrays_on_a_device_are_computed_there(card):
+    f = fgrad.jit(mean_of_softmax)
+    there = fgrad.device_put(X, "cuda")
+    result = f(there, 2.0)
+    assert type(result) is DeviceArray
+    same(result, f(X, 2.0))
+    assert type(f(X, 2.0)) is np.ndarray
+
+
+def test_launches_go_to_the_current_stream_of_the_arrays_device(card):
+    there = DeviceArray(X, number=1)
+    result = fgrad.jit(lambda x: fnp.tanh(x) + 1)(there)
+    assert (result.number, card.launched_on) == (1, 1)
+    assert card.stream == 0x77
+
+
+def test_constants_are_brought_once(card, monkeypatch):
+    table = RNG.normal(size=40).astype(np.float32)
+    f = fgrad.jit(lambda x: x * table)
+    there = fgrad.device_put(X, "cuda")
+    f(there)
+    from fgrad.triton_kernels.runtime import home_of
+
+    home = home_of(there)
+    monkeypatch.setattr(home, "from_numpy", lambda x: pytest.fail("a constant is brought again"))
+    same(f(there), X * table)
+
+
+def test_numbers_alone_are_brought_too(card):
+    result = fgrad.jit(lambda x: x * 2 + 1, device="cuda")(3.0)
+    assert type(result) is DeviceArray
+    same(result, 7.0)
+
+
+def test_gradient_inside(card):
+    result = fgrad.jit(fgrad.grad(loss), device="cuda")(W, X)
+    same(result, fgrad.grad(loss)(W, X))
+
+
+def test_gradient_of_a_jitted_function_runs_generated_kernels_backward(card):
+    f = fgrad.jit(loss)
+    w, x = fgrad.device_put((W, X), "cuda")
+    before = card.launches
+    result = fgrad.grad(f)(w, x)
+    assert type(result) is DeviceArray
+    same(result, fgrad.grad(loss)(W, X))
+    assert card.launches > before + 2
+
+
+def test_a_checkpoint_is_computed_again(card):
+    policy = fgrad.checkpoint_policies.nothing_saveable
+    f = fgrad.checkpoint(fgrad.jit(loss), policy=policy)
+    w, x = fgrad.device_put((W, X), "cuda")
+    _, pull = fgrad.vjp(f, w, x)
+    once = card.launches
+    pulled = pull(fgrad.device_put(np.ones((), np.float32), "cuda"))
+    assert card.launches - once > once  # forward again, and backward
+    same(pulled[0], fgrad.grad(loss)(W, X))
+
+
+def test_what_has_no_kernel_is_left_to_the_array_library_and_marked():
+    low = fgrad.jit(lambda x: fnp.sort(x * 2, 1) + 1).lower(X, target="sm_90")
+    assert [part.kind for part in low.parts] == ["generated", "library", "generated"]
+
+
+def test_the_twin_is_a_device():
+    f = fgrad.jit(mean_of_softmax, device="twin")
+    same(f(X, 2.0), mean_of_softmax(X, 2.0))
+    same(fgrad.jit(fgrad.grad(loss), device="twin")(W, X), fgrad.grad(loss)(W, X))
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", 3])
+def test_unknown_devices_are_refused(device):
+    with pytest.raises(ValueError, match="jit: device: got"):
+        fgrad.jit(loss, device=device)
+
+
+def test_without_a_gpu_the_error_says_so(monkeypatch):
+    from fgrad.triton_kernels import interop, runtime
+
+    with pytest.raises(ImportError, match="CuPy"):
+        fgrad.jit(loss, device="cuda")(W, X)
+    monkeypatch.setattr(runtime, "gpu_home", lambda: None)
+    monkeypatch.setattr(interop, "has_gpu", lambda: False)
+    with pytest.raises(RuntimeError, match='device="cuda" needs a GPU, and there is none'):
+        fgrad.jit(loss, device="cuda")(W, X)

@@ -40,7 +40,7 @@ def code_cells(fence):
 
 def notebook(page):
     """Return the notebook of a page, as JSON."""
-    text, *rest = FENCE.split(page.replace(" The same tour is a [notebook](tour.ipynb).", ""))
+    text, *rest = FENCE.split(page.replace("\nThe same tour is a [notebook](tour.ipynb).", ""))
     cells = [markdown(text)]
     for fence, text in zip(rest[::2], rest[1::2], strict=True):
         cells += code_cells(fence)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from fgrad import errors, numpy, ops, tree
 from fgrad.core import Array
-from fgrad.kernel_op import kernel_op
 from fgrad.source import named_call, named_scope
 from fgrad.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from fgrad.transforms.custom_jvp import custom_jvp
@@ -33,6 +32,7 @@ if _TYPE_CHECKING:
     from fgrad.drawing.picture import draw
     from fgrad.interop import device_put, to_numpy
     from fgrad.kernel_call import triton_call
+    from fgrad.kernel_pair import kernel_op
     from fgrad.lax import fixed_point
     from fgrad.profiler import profile, record_function
     from fgrad.sparse import sparse_hessian, sparse_jacobian
@@ -48,6 +48,7 @@ _LATE = {
     "draw": "drawing.picture",
     "ensure_compile_time_eval": "transforms.closure",
     "fixed_point": "lax",
+    "kernel_op": "kernel_pair",
     "profile": "profiler",
     "pure_callback": "transforms.callback",
     "record_function": "profiler",

@@ -17,7 +17,7 @@ from fgrad.core import Params, type_of
 from fgrad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fgrad.kernel_op import KernelOp
+    from fgrad.kernel_pair import KernelOp
 
 ENTRIES = 256
 """How many entries of a gradient are held against finite differences; more are sampled."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fgrad.kernel_arguments import owner_of
-from fgrad.kernel_op import KernelOp, kernel_op
+from fgrad.kernel_pair import KernelOp, kernel_op
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops.shape import stop_gradient
 

@@ -1,7 +1,7 @@
 """Primitives that a hand-written kernel pair stands beside; here is what they mean, in other primitives.
 
 `gpu` names the module of `fgrad.triton_kernels` that has the pair. Kernel and definition agree on values and gradients,
-by test; how a kernel runs in place of the definition on a CPU is in `fgrad.kernel_op`.
+by test; how a kernel runs in place of the definition on a CPU is in `fgrad.kernel_pair`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ FLOORS = {
     "fgrad.kernel_call": 4,
     "fgrad.kernel_check": 4,
     "fgrad.flatten_util": 4,
-    "fgrad.kernel_op": 4,
+    "fgrad.kernel_pair": 4,
     "fgrad.kernels": 4,
     "fgrad.scipy": 4,
     "fgrad.sparse": 4,

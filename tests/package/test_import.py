@@ -26,6 +26,7 @@ LATER = (
     "backend.cpu",
     "check",
     "config",
+    "kernel_pair",
     "kernels",
     "lax",
     "nn",

@@ -16,7 +16,7 @@ from . import views
 from .context import AutogradContext
 from .function_traced import TracedCall, is_traced
 from .modes import mode, no_grad
-from .tape import clock, place_of, recorder_below
+from .tape import clock, place_of, recorder_below, reversed_by
 from .tensor import LEAF, Tensor, wrap
 
 _LEGACY = (
@@ -311,6 +311,9 @@ def _argument_names(function):
     return tuple(names if function._has_setup() else names[1:])
 
 
+TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
+
+
 def once_differentiable(backward):
     """Decorate a backward that cannot be differentiated itself: its results raise if they are.
 
@@ -323,6 +326,8 @@ def once_differentiable(backward):
 
     @functools.wraps(backward)
     def wrapper(ctx, *args):
+        if reversed_by(state.interpreter):  # an outer transform differentiates what is computed here
+            raise RuntimeError(TWICE)
         with no_grad():
             outputs = backward(ctx, *args)
         if not mode.enabled or not any(isinstance(a, Tensor) and views.requires_grad(a) for a in args):
@@ -343,7 +348,7 @@ class _DelayedError(Function):
 
     @staticmethod
     def backward(ctx, g):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(TWICE)
 
     @classmethod
     def apply(cls, x):

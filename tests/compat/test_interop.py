@@ -195,3 +195,26 @@ def test_memory_is_shared_by_dlpack_and_numpy():
         np.from_dlpack(t.requires_grad_())
     with pytest.raises(TypeError, match="can't convert np.ndarray"):
         torch.from_numpy(np.array(["a"]))
+
+
+def test_once_differentiable_refuses_a_second_transform():
+    class Square(torch.autograd.Function):  # torch gives zeros here
+        @staticmethod
+        def forward(a):
+            return a * a
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0]
+
+    def first(x):
+        return torch.func.grad(lambda x: Square.apply(x).sum())(x).sum()
+
+    assert first(torch.ones(2)).item() == 4
+    with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+        torch.func.grad(first)(torch.ones(2))

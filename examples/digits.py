@@ -14,7 +14,7 @@ import numpy as np
 from digits_ways import data, functional, imperative, kernel
 from rich.console import Console
 from rich.table import Table
-from tqdm import tqdm
+from tqdm.auto import tqdm  # draws itself in a notebook, too
 
 from fgrad import random, tree
 

@@ -1,4 +1,4 @@
-"""The notebook of the tour is made of its page, runs from top to bottom, and shows Programs as tables."""
+"""The notebook of the tour is made of its page, runs from top to bottom, and shows Programs and graphs as such."""
 
 import importlib.util
 from pathlib import Path
@@ -30,5 +30,6 @@ def test_the_notebook_runs(maker):
     nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     shown = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
     assert [out.ename for out in shown if out.output_type == "error"] == ["NonFiniteError"]
-    tables = [out.data["text/html"] for out in shown if "text/html" in out.get("data", {})]
-    assert any("<table" in table for table in tables)
+    pages = [out.data["text/html"] for out in shown if "text/html" in out.get("data", {})]
+    for what in ("<table", "<svg"):
+        assert any(what in page for page in pages), what

@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 import pytest
 
-from benchmarks import report, sparse, start, targets
+from benchmarks import page, report, sparse, start, targets
 from benchmarks.first_call import first_calls
 from benchmarks.libraries import LIBRARIES, installed
 from benchmarks.measure import Effort, interleaved, ratio
@@ -141,3 +141,12 @@ def test_sparse_derivatives_and_loops_are_measured(tmp_path, monkeypatch):
     assert exponent(sizes["steps"], nbytes["fgrad: while_loop"]) < 0.7 < exponent(sizes["steps"], nbytes["fgrad: scan"])
     report.plot([], curves, tmp_path / "sparse.png")
     assert (tmp_path / "sparse.png").stat().st_size > 10_000
+
+
+def test_the_picture_of_the_page_shows_its_table():
+    rows = page.results(page.PAGE.read_text())
+    drawn = page.PAGE.with_suffix(".svg").read_text()
+    assert len(rows) > 10
+    for workload, seconds in rows:
+        assert f">{workload.key}</text>" in drawn, "run: python -m benchmarks.page"
+        assert all(f">{name}</text>" in drawn and value[0] > 0 for name, value in seconds.items())

@@ -283,9 +283,9 @@ def explain_retrace(old: Any, new: Any) -> str:
     new_tree, new_kinds, new_static, new_named, new_types = new
     if old_tree != new_tree:
         return f"the arguments have tree {new_tree} where they had {old_tree}"
-    paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(tree.unflatten(new_tree, list(new_kinds)))]
+    paths = [path for path, _ in tree.leaves_with_path(tree.unflatten(new_tree, list(new_kinds)))]
     changes = [
-        f"argument {path} is {b} where it was {a}"
+        f"argument {_argument_name(path, dict(new_static))} is {b} where it was {a}"
         for path, a, b in zip(paths, old_kinds, new_kinds, strict=True)
         if a != b
     ]
@@ -295,6 +295,15 @@ def explain_retrace(old: Any, new: Any) -> str:
     if not changes and old_types != new_types:
         changes.append("a static argument is of another type")
     return "; ".join(changes) or "it was no longer in the cache"
+
+
+def _argument_name(path: Any, fixed: dict[int, Any]) -> str:
+    """Return how a caller names a leaf of `(positional arguments without the fixed ones, keyword arguments)`."""
+    keywords, place = path[0].idx, path[1]
+    if keywords:
+        return f"{place.key}{tree.keystr(path[2:])}"
+    free = [i for i in range(place.idx + len(fixed) + 1) if i not in fixed]
+    return f"{free[place.idx]}{tree.keystr(path[2:])}"
 
 
 def jit_enabled() -> bool:

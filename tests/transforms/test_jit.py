@@ -249,9 +249,17 @@ def test_retraces_explain_themselves(caplog):
         f({"w": X[:2]}, 3)
         f({"w": X[:2], "b": 1.0}, 3)
     messages = [r.getMessage() for r in caplog.records]
-    assert "float64[2] where it was float64[3]" in messages[0] and "['w']" in messages[0]
+    assert "argument 0['w'] is float64[2] where it was float64[3]" in messages[0]
     assert "static argument 1 is 3 where it was 2" in messages[1]
     assert "tree" in messages[2]
+
+
+def test_retraces_name_arguments_as_callers_do(caplog):
+    f = fgrad.jit(lambda n, x, *, y: x * n + y, static_argnums=0)
+    with caplog.at_level("INFO", "fgrad.jit"):
+        f(2, X, y=1.0)
+        f(2, X[:2], y=1)
+    assert "argument 1 is float64[2] where it was float64[3]; argument y is int64[]*" in caplog.records[0].getMessage()
 
 
 def test_lowering_shows_programs_source_and_work():

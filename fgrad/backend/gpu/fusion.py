@@ -21,6 +21,7 @@ from typing import NamedTuple
 from fgrad.backend.gpu.expressions import DTYPES, expression
 from fgrad.backend.gpu.layout import Access, access, packed, viewed
 from fgrad.backend.gpu.library import VIEWS
+from fgrad.backend.gpu.recompute import recompute, stored_values
 from fgrad.core import ArrayType
 from fgrad.program import Atom, Equation, Literal, Program, Var
 
@@ -141,15 +142,16 @@ class _Planner:
         self.home: dict[int, Kernel] = {}
         self.kernels: dict[tuple[int, Domain], Kernel] = {}
         self.parts: list[tuple[int, int, int, Kernel | Step]] = []
-        self.outside: set[int] = {id(a) for a in program.outputs}
+        self.needed: set[int] = {id(a) for a in program.outputs}
         for eq in program.equations:
             self._place(eq)
 
     def result(self) -> Plan:
-        for kernel in self.kernels.values():
-            made = [v for eq in kernel.equations for v in eq.outputs]
-            kernel.stores = [v for v in made if id(v) in self.outside and id(v) in kernel.kinds]
         self.parts.sort(key=lambda part: part[:3])
+        kernels = [part[3] for part in self.parts if isinstance(part[3], Kernel)]
+        recompute(kernels, self.needed)
+        for kernel in kernels:
+            kernel.stores = stored_values(kernel, kernels, self.needed)
         return Plan(self.program, [part[3] for part in self.parts])
 
     # where an equation goes
@@ -197,7 +199,7 @@ class _Planner:
 
     def _step(self, eq: Equation, kind: str) -> None:
         level = max([self._available(a) for a in eq.inputs], default=0)
-        self.outside.update(id(a) for a in eq.inputs)
+        self.needed.update(id(a) for a in eq.inputs)
         for v in eq.outputs:
             self.ready[id(v)] = level
         if kind == "view":
@@ -256,7 +258,6 @@ class _Planner:
             found = uses.get(k)
             if found is not None and isinstance(a, Var):
                 kernel.loads[id(a), found] = a
-                self.outside.add(id(a))
             kernel.uses[id(v), k] = found
         if made is None:
             kernel.partials.append(eq)

@@ -331,7 +331,7 @@ class _Writer:
 MOST_PARTS = 512
 """Programs of a kernel that leaves partial results: a few for each multiprocessor of a large GPU."""
 
-ROWS_A_PART = 8
+ROWS_A_PART = 16
 """Rows that a partial row is made of at least, so that writing and reading parts costs little beside the rows."""
 
 

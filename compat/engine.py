@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from fgrad.extend import state
+from fgrad.extend import forks, state
 
 from .hooks import post_hooked, run_hooks
 from .modes import mode
@@ -312,7 +312,7 @@ def sources(place):
 
 # ----------------------------------------------------------------------------------------------------- accumulation
 
-_accumulation = threading.Lock()
+_accumulation = forks.lock()
 _own_references = 0
 
 

@@ -8,6 +8,7 @@ are here for layers that offer them under other names.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from fgrad import forks
 from fgrad.check.differences import two_point
 from fgrad.check.grads import worst as worst_entry
 from fgrad.core import (
@@ -83,6 +84,7 @@ __all__ = [
     "entry",
     "expand_to",
     "first_bad",
+    "forks",
     "function_table",
     "gate",
     "grad",

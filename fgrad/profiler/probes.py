@@ -8,13 +8,13 @@ module in `fgrad.core.probe_providers`; its function `probes()` gives `(owner, n
 
 from __future__ import annotations
 
-import threading
 from importlib import import_module
 from typing import Any
 
+from fgrad import forks
 from fgrad.core import probe_providers
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _users = 0
 _originals: list[tuple[Any, str, Any]] = []
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fgrad import forks
 from fgrad.core import Primitive
 from fgrad.profiler import probes
 from fgrad.profiler.averages import FunctionEventAvg
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 OBSERVING = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 KEEPING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+_joining = forks.lock()  # one for all sessions: threads join and leave seldom
 
 
 class profile:
@@ -78,7 +81,6 @@ class profile:
         self.on_trace_ready = on_trace_ready
         self.max_events = max_events
         self.step_num = 0
-        self._lock = threading.Lock()
         self._depth: dict[int, int] = {}
         self._action = ProfilerAction.NONE
         self._step_span: span | None = None
@@ -118,7 +120,7 @@ class profile:
     def join(self) -> None:
         """Observe this thread until it leaves; a thread that has joined already is counted."""
         ident = threading.get_ident()
-        with self._lock:
+        with _joining:
             depth = self._depth.get(ident, 0)
             if not depth:
                 probes.install()
@@ -135,7 +137,7 @@ class profile:
     def leave(self) -> None:
         """End what `join` began in this thread; nothing if it has not joined."""
         ident = threading.get_ident()
-        with self._lock:
+        with _joining:
             depth = self._depth.get(ident, 0) - 1
             if depth > 0:
                 self._depth[ident] = depth

@@ -3,6 +3,7 @@
 import threading
 
 import fgrad.compat as torch
+from tests.threads import needs_fork, while_forking, with_threads
 
 
 def run_in_threads(fun, count=10):
@@ -76,3 +77,17 @@ def test_a_forked_child_works():
         process.start()
     assert queue.get(timeout=30) == [2.0, 2.0, 2.0]
     process.join()
+
+
+@needs_fork
+@with_threads
+def test_forks_while_other_threads_add_to_a_leaf():
+    shared = torch.ones(100_000, requires_grad=True)
+    g = torch.ones(100_000)
+
+    def job():
+        x = torch.ones(3, requires_grad=True)
+        (x * x).sum().backward()
+        assert x.grad.tolist() == [2.0] * 3
+
+    while_forking(lambda: (shared * 1).backward(g), job)

@@ -1,9 +1,6 @@
 """Transforms and jitted functions run in many threads at once, and in a forked child, as they do in one thread."""
 
-import os
-import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +8,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import lax
+from tests.threads import at_once, in_child, needs_fork, while_forking, with_threads
 
 X = np.linspace(0.1, 1.7, 12).reshape(3, 4)
 
@@ -48,26 +46,6 @@ WORK = {
     "NumPy's functions": lambda x: fgrad.grad(lambda x: np.sum(np.sort(x, axis=1)[:, 0] ** 2))(x),
     "special functions": lambda x: fgrad.grad(lambda x: fgrad.scipy.special.i0(x).sum())(x),
 }
-
-
-def at_once(*jobs):
-    """Run functions in a thread each, all started together; raise what one of them raised."""
-    barrier, failures = threading.Barrier(len(jobs)), []
-
-    def run(job):
-        try:
-            barrier.wait()
-            job()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def test_all_transforms_at_once():
@@ -145,32 +123,6 @@ def test_large_arrays_in_many_threads():
 # ------------------------------------------------------------------------------------------------------- forks
 
 
-def in_child(job, seconds=60):
-    """Return whether a job ends well in a forked child, which is killed if it hangs."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            job()
-            code = 0
-        finally:
-            os._exit(code)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status) == 0
-        time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return False
-
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
-# Python warns of forks while other threads run, which is the case under test.
-with_threads = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-
-
 @needs_fork
 @with_threads
 def test_a_forked_child_works():
@@ -206,22 +158,11 @@ def test_a_forked_child_works_after_the_worker_threads_started():
 @with_threads
 def test_forks_while_other_threads_are_at_work():
     want = fgrad.grad(smooth)(X)
-    stop = threading.Event()
 
     def busy():
-        while not stop.is_set():
-            fgrad.jit(lambda x: fnp.sum(x @ x.T))(X)  # takes the locks of caches and of BLAS
+        fgrad.jit(lambda x: fnp.sum(x @ x.T))(X)  # takes the locks of caches and of BLAS
 
-    def job():
-        np.testing.assert_array_equal(fgrad.jit(fgrad.grad(smooth))(X), want)
-
-    def forks():
-        try:
-            assert [in_child(job) for _ in range(10)] == [True] * 10
-        finally:
-            stop.set()
-
-    at_once(busy, busy, forks)
+    while_forking(busy, lambda: np.testing.assert_array_equal(fgrad.jit(fgrad.grad(smooth))(X), want))
 
 
 @needs_fork

@@ -13,6 +13,7 @@ from benchmarks import profiling
 from fgrad.core import state
 from fgrad.profiler import ProfilerAction, probes, schedule
 from tests.profiler.shapes import check_times, count
+from tests.threads import needs_fork, while_forking, with_threads
 
 X = np.ones(2)
 
@@ -260,3 +261,18 @@ def test_what_it_costs_is_measured(record_property):
         record_property(f"profile, {row.name}: ns by event", f"{row.shapes:.0f}, {row.plain:.0f} without shapes")
     before, after = profiling.left_behind(samples=20)
     record_property("a tensor operation before and after a profile, ns", f"{before:.0f}, {after:.0f}")
+
+
+@needs_fork
+@with_threads
+def test_forks_while_other_threads_enter_and_leave():
+    def enter():
+        with fgrad.profile():
+            pass
+
+    def job():
+        with fgrad.profile() as prof:
+            fnp.sin(X)
+        assert names(prof) == ["sin"]
+
+    while_forking(enter, job)

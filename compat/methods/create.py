@@ -120,7 +120,8 @@ def from_numpy(array):
 
 def from_dlpack(ext_tensor):
     """Return a tensor on the memory of an array of another library, which offers it by DLPack."""
-    return from_numpy(np.from_dlpack(ext_tensor))
+    shared = isinstance(ext_tensor, np.ndarray) and ext_tensor.flags.writeable
+    return from_numpy(ext_tensor if shared else np.from_dlpack(ext_tensor))  # whose result NumPy 2.0 makes read-only
 
 
 def shape_of(size):

@@ -5,6 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.compat as torch
+from tests.numpy.samples import NUMPY
 
 
 def loss(x):
@@ -188,8 +189,9 @@ def test_memory_is_shared_by_dlpack_and_numpy():
     t.add_(1)
     assert a.tolist() == [1.0, 2.0, 3.0]
     b = np.from_dlpack(t)
-    b[0] = 9
-    assert t.tolist() == [9.0, 2.0, 3.0]
+    t[0] = 9
+    assert b.tolist() == [9.0, 2.0, 3.0]
+    assert b.flags.writeable == (NUMPY >= (2, 1))
     assert np.asarray(t, dtype=np.float32).dtype == np.float32
     with pytest.raises(RuntimeError, match="requires grad"):
         np.from_dlpack(t.requires_grad_())

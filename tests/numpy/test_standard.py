@@ -164,7 +164,7 @@ def test_the_namespaces_information():
     for name in standard.INFO.split():
         assert hasattr(info, name)
     assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
-    assert info.devices() == ["cpu"]
+    assert list(info.devices()) == ["cpu"]
     assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}
     assert set(info.dtypes()) == set(standard.DTYPES.split())
 

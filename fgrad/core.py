@@ -531,8 +531,11 @@ def _no_counterpart(tracer: Tracer, name: str) -> str:
     last = name.rpartition(".")[2]
     known = any(f.__name__ == last for f in (*function_table, *ufunc_table))
     alike = f"use fgrad.numpy.{last} if it suits, " if known else ""
+    home = "numpy."
+    if not ("." in name or hasattr(np, name)):  # a ufunc of another library
+        home, alike = "", f"use fgrad.scipy.special.{name} if it is SciPy's, "
     return (
-        f"numpy.{name} has no derivative-aware counterpart and cannot run on a value traced by "
+        f"{home}{name} has no derivative-aware counterpart and cannot run on a value traced by "
         f"{tracer.interpreter.label} ({tracer.type}) at {user_line()}."
         f"\nRemedy: {alike}compose it from functions of fgrad.numpy, or give it a rule with fgrad.custom_vjp or "
         "custom_jvp."
@@ -549,8 +552,8 @@ def _concretization(tracer: Tracer, what: str) -> str:
 def _cut(tracer: Tracer, what: str) -> str:
     return (
         f"{what} on a value traced by {tracer.interpreter.label} ({tracer.type}) at {user_line()} would cut the "
-        "derivative silently.\nRemedy: keep it an array, or cut on purpose with fgrad.stop_gradient(x); "
-        "int(x) and bool(x) are allowed where the value is known."
+        "derivative silently.\nRemedy: keep it an array (in place of a[i] = x, a = fgrad.numpy.at(a)[i].set(x)), or cut "
+        "on purpose with fgrad.stop_gradient(x); int(x) and bool(x) are allowed where the value is known."
     )
 
 

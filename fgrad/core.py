@@ -552,8 +552,8 @@ def _concretization(tracer: Tracer, what: str) -> str:
 def _cut(tracer: Tracer, what: str) -> str:
     return (
         f"{what} on a value traced by {tracer.interpreter.label} ({tracer.type}) at {user_line()} would cut the "
-        "derivative silently.\nRemedy: keep it an array (in place of a[i] = x, a = fgrad.numpy.at(a)[i].set(x)), or cut "
-        "on purpose with fgrad.stop_gradient(x); int(x) and bool(x) are allowed where the value is known."
+        "derivative silently.\nRemedy: keep it an array (in place of a[i] = x, a = fgrad.numpy.at(a)[i].set(x)), or "
+        "cut on purpose with fgrad.stop_gradient(x); int(x) and bool(x) are allowed where the value is known."
     )
 
 

@@ -17,8 +17,9 @@ from .twin import Memory, interpret
 
 _LOAD, _STORE, _ATOMIC = 0, 1, 2
 _ACTIONS = ("loads", "stores", "updates atomically")
-# Two bit patterns for undefined values, ordinary numbers in every type: arithmetic keeps them apart, and NaN would not.
-_PATTERNS = (0x2B, 0x4D)
+# Two bit patterns for undefined values, a large number and one far below zero in every floating type: arithmetic keeps
+# them apart, so do min and max, and NaN would not.
+_PATTERNS = (0x5D, 0xDA)
 
 
 class KernelDefect(AssertionError):
@@ -66,6 +67,7 @@ def check_kernel(kernel, grid, *args, outputs=(), programs=None, overflow=True, 
 
     Raises:
         NotImplementedError: the kernel uses an operation the twin does not know.
+        ValueError: `outputs` names what is no array argument, or `programs` what is not in the grid.
 
     >>> import numpy as np
     >>> from fgrad.triton_kernels import check_kernel
@@ -76,6 +78,7 @@ def check_kernel(kernel, grid, *args, outputs=(), programs=None, overflow=True, 
     unwritten out[4]: 2 of 6 elements are never written
     """
     launch = Launch(kernel, grid, args, meta)
+    _require_arrays(launch, outputs)
     whole = programs is None
     first, second = (_run(launch, pattern, outputs if whole else (), programs, overflow) for pattern in _PATTERNS)
     findings = [
@@ -265,6 +268,14 @@ def _named(launch):
     return [*zip(names, launch.args), *launch.meta.items()]
 
 
+def _require_arrays(launch, outputs):
+    """Refuse names of outputs that are not those of array arguments: nothing would be held to be written."""
+    arrays = [name for name, value in _named(launch) if isinstance(value, np.ndarray)]
+    wrong = [name for name in outputs if name not in arrays]
+    if wrong:
+        raise ValueError(f"outputs: got {', '.join(wrong)}, expected names out of {', '.join(arrays) or 'none'}")
+
+
 def _run(launch, pattern, outputs, programs, overflow):
     """Interpret a launch, keep what it left at every address it wrote, and restore the arguments."""
     memory = _WatchedMemory(pattern)
@@ -296,7 +307,7 @@ def _undefined(first, second):
             different = np.setxor1d(at, other_at)
         if len(different):
             index = buffers[name].index_of(different[0])
-            message = "depends on a masked load without `other`, or on an element nothing has written"
+            message = "depends on a masked load without `other`, or on an element outside an array or never written"
             writer = _last_writer(first.log, name, different[0]) or _last_writer(second.log, name, different[0])
             findings.append(Finding("undefined", message, name, index, writer.program, writer.source))
     return findings

@@ -4,6 +4,7 @@ The same rules serve the twin, compilation and launching, so the three cannot re
 are never specialised by value: 1 stays a run-time integer. Imports neither Triton nor CuPy.
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -113,10 +114,14 @@ def grid_shape(grid, named):
         named: the arguments by name.
 
     Raises:
+        TypeError: a size is no integer.
         ValueError: more than three sizes, or a negative one.
     """
-    sizes = grid(named) if callable(grid) else grid
-    sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    given = grid(named) if callable(grid) else grid
+    try:
+        sizes = tuple(map(operator.index, given if isinstance(given, (tuple, list)) else (given,)))
+    except TypeError:
+        raise TypeError(f"grid: got {given!r}, expected one to three integers") from None
     if not 1 <= len(sizes) <= 3 or min(sizes) < 0:
         raise ValueError(f"grid: got {sizes}, expected one to three sizes of at least 0")
     return (*sizes, 1, 1)[:3]

@@ -1,5 +1,6 @@
 """Each detector of the checker finds a planted defect, says where it is, and is silent on the mended kernel."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
@@ -157,6 +158,31 @@ def test_a_masked_load_without_other_that_reaches_a_result(dtype):
     assert (finding.kind, finding.argument, finding.index) == ("undefined", "out", 0)
     assert finding.program == (0, 0, 0)
     assert finding.source.rpartition(":")[0].endswith("test_check.py")
+
+
+@triton.jit
+def row_extreme(x, out, n, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(out, tl.max(value, 0) if LARGEST else tl.min(value, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.int8])
+@pytest.mark.parametrize("largest", [True, False])
+def test_an_undefined_value_that_is_the_largest_or_the_least(dtype, largest):
+    x, out = np.arange(-30, 31, 12).astype(dtype), np.empty(1, dtype)
+    assert only(check_kernel(row_extreme, 1, x, out, 6, LARGEST=largest, BLOCK=8)).kind == "undefined"
+
+
+def test_what_is_asked_for_in_vain_is_refused():
+    out = np.zeros(8, np.float32)
+    with pytest.raises(ValueError, match="outputs: got oot, value, expected names out of out"):
+        check_kernel(fill_kernel, 1, out, 8, 1.0, BLOCK=8, outputs=["oot", "value"])
+    with pytest.raises(ValueError, match=r"programs: got \(1, 0, 0\), expected three indices inside the grid"):
+        check_kernel(fill_kernel, 1, out, 8, 1.0, BLOCK=8, programs=[(1, 0, 0)])
+    with pytest.raises(TypeError, match=r"grid: got 1\.5, expected one to three integers"):
+        check_kernel(fill_kernel, 1.5, out, 8, 1.0, BLOCK=8)
+    assert check_kernel(fill_kernel, np.int64(1), out, 8, 1.0, BLOCK=8, outputs=["out"]) == []
 
 
 def test_a_masked_load_without_other_that_is_dropped_is_clean():

@@ -72,6 +72,7 @@ def interpret(kernel, grid, *args, programs=None, memory=None, sanitize_overflow
         KernelMemoryError: the kernel touched memory outside its arguments.
         KernelAssertion: a device_assert of the kernel failed.
         NotImplementedError: the kernel uses an operation the twin does not know.
+        ValueError: `programs` names one that the grid has not.
 
     >>> import numpy as np
     >>> from fgrad.triton_kernels import interpret
@@ -89,9 +90,16 @@ def interpret(kernel, grid, *args, programs=None, memory=None, sanitize_overflow
     grid = grid_shape(grid, bound.named)
     machine = Machine(grid, memory)
     with np.errstate(all="ignore"):
-        for index in product(*map(range, grid)) if programs is None else programs:
+        for index in product(*map(range, grid)) if programs is None else _in_grid(programs, grid):
             machine.start(tuple(index))
             program.run(machine, *values)
+
+
+def _in_grid(programs, grid):
+    for index in programs:
+        if len(index) != 3 or not all(0 <= at < size for at, size in zip(index, grid)):
+            raise ValueError(f"programs: got {index}, expected three indices inside the grid {grid}")
+    return programs
 
 
 def source_text(kernel, *args, **meta):

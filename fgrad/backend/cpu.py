@@ -7,8 +7,10 @@ straight to BLAS. What has no emitter runs by its own implementation. Results ar
 from __future__ import annotations
 
 import contextlib
+import itertools
 import linecache
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -354,31 +356,9 @@ class Compiled:
         def build() -> Callable[..., Any]:
             return make(*values, *layout.build())  # type: ignore[no-any-return]
 
-        self._pool: list[Callable[..., Any]] = [build()]
-        self._build = build
-        self.compute = self._with_arena if layout.sizes else self._pool[0]
-
-    @contextlib.contextmanager
-    def borrowed(self) -> Iterator[Callable[..., Any]]:
-        """Lend the generated function with an arena that no other call uses meanwhile, for many calls in a row."""
-        run = self._take()
-        try:
-            yield run
-        finally:
-            self._pool.append(run)
-
-    def _take(self) -> Callable[..., Any]:
-        try:
-            return self._pool.pop()
-        except IndexError:
-            return self._build()
-
-    def _with_arena(self, *args: Any) -> list[Any]:
-        run = self._take()
-        try:
-            return run(*args)  # type: ignore[no-any-return]
-        finally:
-            self._pool.append(run)
+        pool = _Pool(build)
+        self.borrowed = pool.borrowed
+        self.compute = pool.compute if layout.sizes else pool.idle[0]
 
     def _scalar(self, source: str) -> None:
         self.source = source
@@ -398,6 +378,43 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {self.label}: {len(self.program.equations)} equations, {sum(self.layout.sizes)} bytes>"
+
+
+class _Pool:
+    """Generated functions, each with an arena that no other call uses meanwhile.
+
+    Apart from `Compiled`, which holds its methods: constants go with the last reference, not with a search for cycles.
+    """
+
+    __slots__ = ("build", "idle")
+
+    def __init__(self, build: Callable[[], Callable[..., Any]]):
+        self.build = build
+        self.idle = [build()]
+
+    def take(self) -> Callable[..., Any]:
+        """Return a function that is idle, or a new one."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self.build()
+
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[Callable[..., Any]]:
+        """Lend a function for many calls in a row."""
+        run = self.take()
+        try:
+            yield run
+        finally:
+            self.idle.append(run)
+
+    def compute(self, *args: Any) -> list[Any]:
+        """Compute by a function for this call."""
+        run = self.take()
+        try:
+            return run(*args)  # type: ignore[no-any-return]
+        finally:
+            self.idle.append(run)
 
 
 def wants_one_thread(program: Program) -> bool:
@@ -428,9 +445,14 @@ def compiled_parameter(value: Any) -> Any:
     return value
 
 
+_next_number = itertools.count(1).__next__
+
+
 def _define(source: str, name: str, env: dict[str, Any], label: str) -> Any:
-    """Compile a function; its source is registered so that tracebacks show it."""
-    filename = f"<fgrad {label} #{id(source):x}>"
+    """Compile a function; its source is registered, for as long as it lives, so that tracebacks show it."""
+    filename = f"<fgrad {label} #{_next_number()}>"
     exec(compile(source, filename, "exec"), env)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    return env[name]
+    function = env.pop(name)  # which holds `env`
+    weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+    return function

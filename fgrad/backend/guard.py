@@ -6,6 +6,7 @@ together, with no general tree walk. Whatever it does not recognise goes the gen
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,9 +117,9 @@ def make_guard(function: Any, in_tree: Any, leaves: Sequence[Any], entry: Any) -
         *([f"{''.join(a + ', ' for a in arguments)}= args"] if arguments else []),
         *w.lines,
         f"{unpack}{call}",
-        f"{w.name(function)}._hits += 1",
+        f"{w.name(weakref.ref(function))}()._hits += 1",  # what a function owns must not own it: both go at once
         f"return {out}",
     ]
     source = "def guard(args):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<fgrad guard>", "exec"), w.env)
-    return w.env["guard"]
+    return w.env.pop("guard")

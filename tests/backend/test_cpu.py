@@ -246,6 +246,29 @@ def test_constants_die_with_the_function():
     assert alive() is None
 
 
+@pytest.mark.parametrize("shape", [(3,), (600_000,), ()], ids=["arena", "tiles", "numbers"])
+def test_what_is_generated_goes_with_the_function(shape):
+    """At once, without the cycle collector: constants may be large, and so are the sources of many signatures."""
+    import linecache
+    import weakref
+
+    gc.collect()
+    gc.disable()
+    sources = len(linecache.cache)
+    try:
+        f = fgrad.jit(lambda x: fnp.exp(x) * x + fnp.tanh(x).sum())
+        f(np.ones(shape))
+        f(np.ones(shape))
+        f.cache_info()
+        alive = weakref.ref(f.__wrapped__), weakref.ref(next(iter(f._cache.values())).compiled)
+        assert len(linecache.cache) > sources
+        del f
+        assert [ref() for ref in alive] == [None, None]
+        assert len(linecache.cache) == sources
+    finally:
+        gc.enable()
+
+
 # ------------------------------------------------------------------------------------------------------------ tiles
 
 

@@ -301,9 +301,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     if where is None:
         return k.softmax(x, axes=axes)
     mask = truth(as_array(where))
-    x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
-    top = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
-    return e.select(mask, e.exp(e.sub(x, e.select(e.eq(top, -np.inf), 0, top))), 0)
+    return e.select(mask, e.exp(_log_share(x, axes, mask)), 0)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -313,9 +311,17 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     if where is None:
         return k.log_softmax(x, axes=axes)
     mask = truth(as_array(where))
+    return e.select(mask, _log_share(x, axes, mask), np.asarray(-np.inf, x.dtype))
+
+
+def _log_share(x: Any, axes: tuple[int, ...], mask: Any) -> Any:
+    """Return the logarithm of each element's share of those that `mask` includes; finite where there are none."""
     x = e.select(mask, x, np.asarray(-np.inf, x.dtype))
-    top = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
-    return e.select(mask, e.sub(x, e.select(e.eq(top, -np.inf), 0, top)), np.asarray(-np.inf, x.dtype))
+    if 0 not in x.shape:  # shares are the same of x less its maximum, and exact for large x
+        top = s.stop_gradient(keep_axes(r.reduce_max(x, axes=axes), x.shape, axes))
+        x = e.sub(x, e.select(e.isfinite(top), top, 0))
+    total = keep_axes(r.logsumexp(x, axes=axes), x.shape, axes)
+    return e.sub(x, e.select(e.eq(total, -np.inf), 0, total))
 
 
 def standardize(x: Any, axis: Any = -1, epsilon: Any = 1e-5) -> Any:

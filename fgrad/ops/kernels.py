@@ -13,7 +13,7 @@ import numpy as np
 from fgrad.core import ArrayType
 from fgrad.kinds import composite, constant
 from fgrad.ops.along import take_along
-from fgrad.ops.elementwise import exp, exp_sub, logical_and, rsqrt, select, square, tanh
+from fgrad.ops.elementwise import exp, exp_sub, log, logical_and, rsqrt, select, square, tanh
 from fgrad.ops.reduce import kept, logsumexp, reduce_max, reduce_sum
 from fgrad.ops.shape import cast, stop_gradient
 
@@ -25,11 +25,21 @@ def _shift_axes(size, *, axes, **params):
 # ------------------------------------------------------------------------------------------------ over axes
 
 
+def _below_largest(x, axes):
+    """Return x less its maximum, which no difference of two x sees, in a dtype wide enough for sums of exponentials."""
+    wide = cast(x, dtype=np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+    return wide - stop_gradient(kept(reduce_max(wide, axes=axes), wide, axes))
+
+
+def _narrowed(wide, x):
+    return wide if wide.dtype == x.dtype else cast(wide, dtype=x.dtype)
+
+
 def _softmax(x, *, axes):
     if 0 in x.shape:
         return exp(x)
-    powers = exp(x - stop_gradient(kept(reduce_max(x, axes=axes), x, axes)))
-    return powers / kept(reduce_sum(powers, axes=axes), x, axes)
+    powers = exp(_below_largest(x, axes))
+    return _narrowed(powers / kept(reduce_sum(powers, axes=axes), powers, axes), x)
 
 
 def _softmax_pull(ct, out, *, axes):
@@ -48,7 +58,10 @@ softmax = composite(
 
 
 def _log_softmax(x, *, axes):
-    return x - kept(logsumexp(x, axes=axes), x, axes)
+    if 0 in x.shape:
+        return exp(x)
+    below = _below_largest(x, axes)
+    return _narrowed(below - log(kept(reduce_sum(exp(below), axes=axes), below, axes)), x)
 
 
 log_softmax = composite(
@@ -57,7 +70,7 @@ log_softmax = composite(
     pull=lambda ct, out, *, axes: ct - exp(out) * kept(reduce_sum(ct, axes=axes), out, axes),
     shift=_shift_axes,
     gpu="softmax",
-    doc="The logarithm of softmax, also where that underflows.",
+    doc="The logarithm of softmax, also where that underflows; NaN where the largest x is infinite.",
 )
 
 

@@ -117,3 +117,19 @@ def test_lists_and_integers():
     assert nn.relu([-1, 2]).tolist() == [0, 2]
     with pytest.raises(ValueError, match="even"):
         nn.glu(np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("where", [None, np.array([True, True, True])])
+def test_shares_of_large_numbers_are_exact(dtype, where):
+    """Where one unit in the last place of x is more than log(3)."""
+    x = np.full(3, 4.0 / np.finfo(dtype).eps if dtype is not np.float16 else 30_000, dtype)
+    np.testing.assert_allclose(nn.log_softmax(x, where=where), np.full(3, -np.log(3)), rtol=1e-3)
+    np.testing.assert_allclose(nn.softmax(x, where=where), np.full(3, 1 / 3), rtol=1e-3)
+    g = fgrad.grad(lambda x: nn.log_softmax(x, where=where)[0])(x)
+    np.testing.assert_allclose(g, [2 / 3, -1 / 3, -1 / 3], rtol=2e-3)
+
+
+def test_sums_of_many_halves_do_not_overflow():
+    x = np.zeros(70_000, np.float16)
+    assert np.all(nn.softmax(x) > 0) and np.all(nn.log_softmax(x) > -12)

@@ -240,27 +240,49 @@ def record(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return the result of a primitive as a tensor (or a tuple of them) with a new node."""
     plan = recipe.plan
-    multiple = plan.prim.multiple
+    if plan.prim.multiple:
+        return _record_several(recipe, args, values, parents, params, mask, out)
     if not recipe.active:
-        return tuple([wrap_value(o) for o in out]) if multiple else wrap_value(out)
-    outs = out if multiple else (out,)
-    outs = [o if o.__class__ is np.ndarray or isinstance(o, Tracer) else np.asarray(o) for o in outs]
+        return wrap_value(out)
+    if out.__class__ is not np.ndarray and not isinstance(out, Tracer):
+        out = np.asarray(out)
+    node = _node(recipe, values, parents, params, mask, (out,))
+    result = wrap(out, node)
+    if recipe.saves:
+        save(node, args, (result,))
+    return result
+
+
+def _record_several(
+    recipe: Recipe, args: Sequence[Any], values: list[Any], parents: list[Place], params: Params, mask: int, out: Any
+) -> tuple[Tensor, ...]:
+    """Return the results of a primitive that has several."""
+    if not recipe.active:
+        return tuple([wrap_value(o) for o in out])
+    outs = [o if o.__class__ is np.ndarray or isinstance(o, Tracer) else np.asarray(o) for o in out]
+    node = _node(recipe, values, parents, params, mask, outs)
+    node._width = len(outs)
+    results = tuple([wrap(o, Output(node, k) if differentiable(o) else None) for k, o in enumerate(outs)])
+    if recipe.saves:
+        save(node, args, results)
+    return results
+
+
+def _node(
+    recipe: Recipe, values: list[Any], parents: list[Place], params: Params, mask: int, outs: Sequence[Any]
+) -> Node:
+    """Return the node of a step that has not saved anything yet."""
     if recipe.partial:
         differentiated = [i for i in range(mask.bit_length()) if mask >> i & 1]
         parents = [parents[differentiated.index(i)] for i in recipe.active]
     node = recipe.node(parents)
-    node.types = kept_types(plan, values, outs)
+    node.types = kept_types(recipe.plan, values, outs)
     node.params = params
-    if any(o.dtype.kind == "c" for o in outs) or any(values[i].dtype.kind == "c" for i in recipe.active):
-        node._plan = conjugated(plan)
-    if multiple:
-        node._width = len(outs)
-        results = tuple([wrap(o, Output(node, k) if differentiable(o) else None) for k, o in enumerate(outs)])
-    else:
-        results = (wrap(outs[0], node),)
-    if recipe.saves:
-        save(node, args, results)
-    return results if multiple else results[0]
+    for x in (*outs, *[values[i] for i in recipe.active]):
+        if x.dtype.kind == "c":
+            node._plan = conjugated(recipe.plan)
+            break
+    return node
 
 
 UNCHANGING = [0]
@@ -479,12 +501,17 @@ class Record(Interpreter):
         super().__init__("recording of tensors")
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
-        if not any(a.__class__ is Recorded and a.interpreter is self for a in args):
+        tensors = list(args)
+        ours = False
+        for i, a in enumerate(args):
+            if a.__class__ is Recorded and a.interpreter is self:
+                tensors[i] = a.tensor
+                ours = True
+        if not ours:
             return self.pass_on(prim, args, params)
         rule = prim.rules.get(Record)
         if rule is not None:
             return rule(self, args, params)
-        tensors = [a.tensor if a.__class__ is Recorded and a.interpreter is self else a for a in args]
         if prim.make_plan is None and prim.definition is not None:
             return prim.definition(*args, **params)
         inner = state.interpreter

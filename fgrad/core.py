@@ -78,13 +78,19 @@ class ArrayType:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]{'*' if self.weak else ''}"
 
 
+_new = object.__new__
+
+
 def type_of(x: Any) -> ArrayType:
     """Return the `ArrayType` of an array, a Python scalar or a traced value; TypeError for anything else."""
     cls = x.__class__
     if cls is np.ndarray:
-        if x.dtype.kind not in "fiubcV":
-            raise TypeError(f"arrays of dtype {x.dtype} cannot be differentiated or traced, got one of shape {x.shape}")
-        return ArrayType(x.shape, x.dtype)
+        dtype = x.dtype
+        if dtype.kind not in "fiubcV":
+            raise TypeError(f"arrays of dtype {dtype} cannot be differentiated or traced, got one of shape {x.shape}")
+        kind = _new(ArrayType)  # without its __init__, which has nothing to convert here
+        kind.shape, kind.dtype, kind.weak = x.shape, dtype, False
+        return kind
     if cls in PYTHON_SCALARS:
         return ArrayType((), PYTHON_SCALARS[cls], weak=True)
     if isinstance(x, Tracer):

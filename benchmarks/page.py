@@ -37,7 +37,7 @@ def main():
     """Write the picture beside the page."""
     import matplotlib
 
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "fgrad"})
+    matplotlib.rcParams.update({"font.size": 14, "svg.fonttype": "none", "svg.hashsalt": "fgrad"})
     report.plot(results(PAGE.read_text()), [], PAGE.with_suffix(".svg"))
 
 

@@ -25,20 +25,23 @@ from ..tensor import wrap as _wrap
 # ---------------------------------------------------------------------------------------------------- activations
 
 
-def _activation(fun, node=None):
-    """Return an activation as torch has it: with `inplace=`."""
-    call = composed(fun, node)
-    write = in_place(call, fun.__name__)
+def _activation(fun, node):
+    """Return an activation as torch has it, with `inplace=`: of a formula, recorded as `node`."""
+    return _with_inplace(composed(fun, node), fun.__name__)
+
+
+def _with_inplace(call, name):
+    write = in_place(call, name)
 
     def activation(input, *args, inplace=False, **kwargs):
         return write(input, *args, **kwargs) if inplace else call(input, *args, **kwargs)
 
-    activation.__name__ = fun.__name__
+    activation.__name__ = name
     activation.in_place = write
     return activation
 
 
-relu = _activation(lambda input: P["relu"](input), "ReluBackward0")
+relu = _with_inplace(FUNCTIONS["relu"], "relu")
 leaky_relu = _activation(
     lambda input, negative_slope=0.01: np.where(input > 0, input, input * negative_slope), "LeakyReluBackward0"
 )

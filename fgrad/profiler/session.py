@@ -291,15 +291,17 @@ class record_function:
     def __init__(self, name: str, args: str | None = None):
         self.name = name
         self.args = args
-        self._spans: list[span] = []
+        self._spans: dict[int, list[span]] = {}  # by thread: several may be inside at once
 
     def __enter__(self) -> record_function:
-        self._spans.append(span(self.name, "user", self.args).__enter__())
+        entered = self._spans.setdefault(threading.get_ident(), [])
+        entered.append(span(self.name, "user", self.args).__enter__())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._spans:  # leaving twice, or without having entered, does nothing
-            self._spans.pop().__exit__(*exc)
+        entered = self._spans.get(threading.get_ident())
+        if entered:  # leaving twice, or without having entered, does nothing
+            entered.pop().__exit__(*exc)
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fun)

@@ -179,6 +179,36 @@ def test_threads_started_inside_are_observed():
     assert all(e.forward.thread == e.thread for e in events if e.forward is not None)
 
 
+def test_one_name_for_several_threads_at_once():
+    named = fgrad.record_function("shared")
+    entered = threading.Event(), threading.Event()
+
+    def first():
+        with named:
+            entered[0].set()
+            entered[1].wait()
+            fnp.exp(X)
+        left.set()
+
+    def second():
+        entered[0].wait()
+        with named:
+            entered[1].set()
+            left.wait()  # the other has left what it entered before
+            fnp.tanh(X)
+
+    left = threading.Event()
+    with fgrad.profile() as prof:
+        threads = [threading.Thread(target=work) for work in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    check_times(prof.function_events)
+    assert count(prof.function_events) == {"shared": 2, "exp": 1, "tanh": 1}
+    assert all(e.parent.name == "shared" for e in prof.function_events if e.name != "shared")
+
+
 def test_a_thread_that_runs_already_joins_by_entering():
     prof = fgrad.profile()
     go, done = threading.Event(), threading.Event()

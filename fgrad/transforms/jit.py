@@ -22,7 +22,7 @@ from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, on_gpu, type_of
 from fgrad.ops.control import call
 from fgrad.program import Program, Traced, trace
 from fgrad.source import function_label
-from fgrad.transforms.linearize import as_operand, check_callable
+from fgrad.transforms.linearize import as_operand, check_callable, result
 from fgrad.transforms.programs import has_tracers
 
 if TYPE_CHECKING:  # what generates code is loaded when the first function is compiled
@@ -156,7 +156,9 @@ class JittedFunction:
         leaves, key, static = self._signature(args, kwargs)
         entry = self._entry(key, static)
         if _switch.interpreting or has_tracers(entry.consts) or has_tracers(leaves):
-            return tree.unflatten(entry.out_tree, call(*entry.consts, *leaves, program=entry.program))
+            outs = call(*entry.consts, *leaves, program=entry.program)
+            seen = {id(x) for x in (*entry.consts, *leaves)}
+            return tree.unflatten(entry.out_tree, [result(x, seen) for x in outs])
         out = entry.run(leaves)
         if entry.compiled is not None and not (kwargs or self._static_numbers or entry.donated):
             self._guard = make_guard(self, key[0], leaves, entry)

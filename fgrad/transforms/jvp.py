@@ -132,13 +132,19 @@ def jvp(
     seen = {id(x) for x in (*leaves, *t_leaves)}
     values, ts = [], []
     for x in out_leaves:
-        value, t = interpreter.split(as_operand(x, "the output of the function given to jvp"))
-        values.append(plain(value, seen))
+        x = as_operand(x, "the output of the function given to jvp")
+        value, t = interpreter.split(x)
+        values.append(_own(x, value, seen))
         ts.append(zero_cotangent(type_of(value)) if t is None else result(t, seen))
     pair = tree.unflatten(out_tree, values), tree.unflatten(out_tree, ts)
     if not has_aux:
         return pair
-    return (*pair, tree.map(lambda x: plain(interpreter.split(x)[0], seen), aux))
+    return (*pair, tree.map(lambda x: _own(x, interpreter.split(x)[0], seen), aux))
+
+
+def _own(x: Any, value: Any, seen: set[int]) -> Any:
+    """Return the value of an output; what was not computed from the inputs may belong to anybody, and is copied."""
+    return x.copy() if value is x and x.__class__ is np.ndarray else plain(value, seen)
 
 
 def plain(x: Any, seen: set[int]) -> Any:

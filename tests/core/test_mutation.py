@@ -174,14 +174,21 @@ def results():
     yield "two arguments", lambda x: fgrad.grad(lambda y, z: (y + z).sum(), argnums=(0, 1))(x, x)
     yield "jvp", lambda x: fgrad.jvp(lambda y: y, (x,), (x,))
     yield "jvp of a pair", lambda x: leaves(fgrad.jvp(lambda y: (y, y), (x,), (x,)))
+    yield "jvp of a constant", lambda x: leaves(fgrad.jvp(lambda y: (y, constant), (x,), (x,)))
+    yield "jvp's aux", lambda x: leaves(fgrad.jvp(lambda y: (y, (y, constant)), (x,), (x,), has_aux=True))
     yield "linearize", lambda x: linearized(lambda y: (y, y), x)
     yield "vmap", lambda x: leaves(fgrad.vmap(lambda y: (y, y, y + 0))(x))
     yield "vmap of a constant", lambda x: leaves(fgrad.vmap(lambda y: (y, constant), out_axes=(0, None))(x))
     yield "jit", lambda x: leaves(fgrad.jit(lambda y: (y, y, constant, y.reshape(2, 3)))(x))
+    yield "jit under debug_nans", lambda x: leaves(watched(fgrad.jit(lambda y: (y, y, constant, y.reshape(2, 3))))(x))
     yield "jacrev", lambda x: [fgrad.jacrev(lambda y: y)(x), fgrad.jacfwd(lambda y: y)(x)]
     yield "checkpoint", lambda x: flat(fgrad.vjp(fgrad.checkpoint(lambda y: (y, y)), x), (x, x))
     yield "stop_gradient", lambda x: [fgrad.stop_gradient(x)]
     yield "linear_transpose", lambda x: fgrad.linear_transpose(lambda y: y, x)(x)
+
+
+def watched(f):
+    return fgrad.debug_nans()(f)
 
 
 def leaves(x):

@@ -36,21 +36,27 @@ LONGEST_APART = 128
 """The same where a row's elements lie apart in memory: a program then reads many rows at once, which lie together."""
 
 
+LONGEST_WITH_TOTALS = 4096
+"""The same where sums over the rows, as long as a row, are kept as well."""
+
+
 class Domain(NamedTuple):
     """Arrays of `rows * columns` elements; one column means that nothing is reduced along rows.
 
     Elements are in C order; or, with `shape` and `order`, arrays of that shape are seen with their axes in that order.
+    Rows longer than `longest` are read in steps.
     """
 
     rows: int
     columns: int
     shape: tuple[int, ...] = ()
     order: tuple[int, ...] = ()
+    longest: int = LONGEST_ROW
 
     @property
     def in_steps(self) -> bool:
         """Whether rows are too long to be kept in registers."""
-        return self.columns > (LONGEST_APART if self.order else LONGEST_ROW)
+        return self.columns > self.longest
 
 
 @dataclass
@@ -114,10 +120,17 @@ def domains_by_size(program: Program) -> dict[int, Domain]:
             continue
         domain, weight = reduced_along(x.shape, axes), 2
         if _leading(axes):
-            domain, weight = Domain(domain.columns, domain.rows), 1
+            domain, weight = Domain(domain.columns, domain.rows, longest=LONGEST_WITH_TOTALS), 1
         if domain.columns > 1:
             votes.setdefault(x.size, Counter())[domain] += weight
-    return {size: found.most_common(1)[0][0] for size, found in votes.items()}
+    return {size: _chosen(found) for size, found in votes.items()}
+
+
+def _chosen(votes: Counter[Domain]) -> Domain:
+    """Return the domain that most are for; with room for totals if sums over its rows are among them."""
+    best, _ = votes.most_common(1)[0]
+    with_totals = best._replace(longest=LONGEST_WITH_TOTALS)
+    return with_totals if with_totals in votes else best
 
 
 def reduced_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Domain:
@@ -125,7 +138,9 @@ def reduced_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Domain:
     kept = tuple([a for a in range(len(shape)) if a not in axes])
     rows, columns = (math.prod([shape[a] for a in part]) for part in (kept, axes))
     order = (*kept, *sorted(axes))
-    return Domain(rows, columns) if order == tuple(range(len(shape))) else Domain(rows, columns, shape, order)
+    if order == tuple(range(len(shape))):
+        return Domain(rows, columns)
+    return Domain(rows, columns, shape, order, LONGEST_APART)
 
 
 def _leading(axes: tuple[int, ...]) -> bool:
@@ -178,7 +193,7 @@ class _Planner:
     def _reduce(self, eq: Equation) -> bool:
         x, axes = eq.inputs[0].type, tuple(eq.params["axes"])
         domain, own = self._domain(x), reduced_along(x.shape, axes)
-        if own == domain and not (own.rows == 1 and own.in_steps):
+        if own._replace(longest=domain.longest) == domain and not (own.rows == 1 and own.in_steps):
             return self._join(eq, domain, FULL, ROW)
         if own.rows == 1:
             return self._join(eq, Domain(x.size, 1) if domain.in_steps else domain, FULL, None)

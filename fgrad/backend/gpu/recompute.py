@@ -20,11 +20,11 @@ MOST = 32
 
 
 class _Cone(NamedTuple):
-    """What lies between a value and memory: equations in order, loads, and numbers per row with how they are read."""
+    """What lies between a value and memory: equations in order, loads, and values at hand with how others read them."""
 
     equations: list[Equation]
     loads: dict[tuple[int, Access], Var]
-    rows: dict[tuple[int, int], tuple[Var, Access]]
+    at_hand: dict[tuple[int, int], tuple[Var, Access]]
 
 
 def recompute(kernels: Sequence[Kernel], needed: set[int]) -> None:
@@ -39,12 +39,15 @@ def recompute(kernels: Sequence[Kernel], needed: set[int]) -> None:
             continue
         for v in _only_for_kernels(kernel, kernels, needed):
             readers = [k for k in kernels if any(w is v for w in k.loads.values())]
-            cone = _cone(kernel, v)
+            stored = {id(w) for w in stored_values(kernel, kernels, needed)}
+            cone = _cone(kernel, v, stored)
             if cone is None or not all(_reads_as_made(k, kernel, v) for k in readers):
                 continue
-            stored = {id(w) for w in stored_values(kernel, kernels, needed)}
-            extra = sum(_bytes(w) for r in readers for at, w in cone.loads.items() if at not in r.loads)
-            extra += sum(2 * _bytes(w) for w, _ in cone.rows.values() if id(w) not in stored)
+            read = cone.loads | {(id(w), at): w for w, at in cone.at_hand.values()}
+            extra = sum(_bytes(w) for r in readers for at, w in read.items() if at not in r.loads)
+            extra += sum(
+                _bytes(w) for w in {id(w): w for w, _ in cone.at_hand.values()}.values() if id(w) not in stored
+            )
             if extra < _bytes(v) * (1 + len(readers)):
                 for reader in readers:
                     _take_over(reader, kernel, v, cone)
@@ -69,8 +72,11 @@ def _reads_as_made(reader: Kernel, kernel: Kernel, v: Var) -> bool:
     return reader.domain == kernel.domain and reader.level > kernel.level and accesses == [here]
 
 
-def _cone(kernel: Kernel, v: Var) -> _Cone | None:
-    """Return what a value is computed from; None if that is too much, or not read where it is needed."""
+def _cone(kernel: Kernel, v: Var, stored: set[int]) -> _Cone | None:
+    """Return what a value is computed from, values in memory at the ends; None if that is too much.
+
+    `at_hand` has the operands that the kernel itself need not read: numbers per row, and values stored anyway.
+    """
     made = {id(w): eq for eq in kernel.equations for w in eq.outputs}
     chosen: set[int] = set()
     cone = _Cone([], {}, {})
@@ -86,13 +92,13 @@ def _cone(kernel: Kernel, v: Var) -> _Cone | None:
             at = kernel.uses.get((id(eq.outputs[0]), k))
             if at is not None:
                 cone.loads[id(a), at] = a
-            elif kernel.kinds[id(a)] == "full":
+            elif kernel.kinds[id(a)] == "full" and id(a) not in stored:
                 pending.append(a)
             else:
                 seen = access(a.type.shape, packed(a.type.shape), eq.outputs[0].type.shape, kernel.domain, "full")
                 if seen is None:
                     return None
-                cone.rows[id(eq.outputs[0]), k] = a, seen
+                cone.at_hand[id(eq.outputs[0]), k] = a, seen
     cone.equations.extend(eq for eq in kernel.equations if id(eq) in chosen)
     return cone if len(cone.equations) <= MOST else None
 
@@ -102,13 +108,13 @@ def _take_over(reader: Kernel, kernel: Kernel, v: Var, cone: _Cone) -> None:
     have = {id(eq) for eq in reader.equations}
     reader.equations[:0] = [eq for eq in cone.equations if id(eq) not in have]
     reader.loads.update(cone.loads)
-    reader.loads.update({(id(a), at): a for a, at in cone.rows.values()})
+    reader.loads.update({(id(a), at): a for a, at in cone.at_hand.values()})
     for eq in cone.equations:
         out = eq.outputs[0]
         reader.kinds[id(out)] = "full"
         for k in range(len(eq.inputs)):
             key = id(out), k
-            reader.uses[key] = cone.rows[key][1] if key in cone.rows else kernel.uses.get(key)
+            reader.uses[key] = cone.at_hand[key][1] if key in cone.at_hand else kernel.uses.get(key)
     for eq in reader.equations:
         for k, a in enumerate(eq.inputs):
             if a is v:

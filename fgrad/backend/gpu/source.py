@@ -8,6 +8,7 @@ so that arrays of other sizes run the same kernel.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,8 +63,7 @@ class _Writer:
         self.rows, self.columns = kernel.domain.rows, kernel.domain.columns
         self.flat = self.columns == 1
         self.whole = not kernel.domain.in_steps
-        longest = LONGEST_APART if kernel.domain.order else LONGEST_ROW
-        self.block = 1 if self.flat else _power(self.columns) if self.whole else longest // 4
+        self.block = 1 if self.flat else _power(self.columns) if self.whole else self._step()
         self.names: dict[Any, str] = {}
         self.numbers: list[int] = []
         self.parameters: list[str] = []
@@ -78,14 +78,19 @@ class _Writer:
         self.pointers = {id(v): f"x{k}" for k, v in enumerate(self.arrays)}
         self.outputs = {id(v): f"out{k}" for k, v in enumerate(kernel.stores)}
 
+    def _step(self) -> int:
+        """Return how much of a row is read at a time: little where rows lie side by side, of many rows at once."""
+        return LONGEST_APART // 4 if self.kernel.domain.order else LONGEST_ROW // 8
+
     def result(self) -> Source:
         body = self._whole_rows() if self.whole else self._in_steps()
         partial_names = [f"part{k}" for k in range(len(self.kernel.partials))]
         arguments = [*self.pointers.values(), *self.outputs.values(), *partial_names, "rows"]
-        arguments += ([] if self.flat else ["columns"]) + self.parameters
-        arguments += ["ROWS: tl.constexpr"] + ([] if self.flat else ["BLOCK: tl.constexpr"])
+        arguments += ([] if self.flat else ["units"]) + self.parameters
+        arguments += ["ROWS: tl.constexpr"] + ([] if self.flat else ["BLOCK: tl.constexpr", "UNIT: tl.constexpr"])
         title = ", ".join(dict.fromkeys(eq.prim.name for eq in self.kernel.equations))
         lines = [HEAD.format(title=title) + HELPERS + "\n\n@triton.jit", f"def {self.name}({', '.join(arguments)}):"]
+        body = body if self.flat else ["columns = units * UNIT  # so that the compiler knows what divides it", *body]
         text = "\n".join([*lines, *["    " + line for line in body]]) + "\n"
         at_once = self._rows_at_once()
         programs = -(-self.rows // at_once)
@@ -93,8 +98,9 @@ class _Writer:
             programs = min(programs, MOST_PARTS)
         if any(self._over_rows(eq) for eq in self.kernel.partials):
             programs = min(programs, max(1, self.rows // ROWS_A_PART))
-        numbers = [self.rows, *([] if self.flat else [self.columns]), *self.numbers]
-        constexprs = {"ROWS": at_once, **({} if self.flat else {"BLOCK": self.block})}
+        unit = math.gcd(self.columns, 16)
+        numbers = [self.rows, *([] if self.flat else [self.columns // unit]), *self.numbers]
+        constexprs = {"ROWS": at_once, **({} if self.flat else {"BLOCK": self.block, "UNIT": unit})}
         warps = max(1, min(16, at_once * self.block // 256))
         arrays = [*self.arrays, *self.kernel.stores]
         return Source(self.name, text, arrays, self.loads, numbers, constexprs, warps, programs, self.kernel.partials)

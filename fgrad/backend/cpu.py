@@ -209,14 +209,14 @@ class Generator:
         """Return the expressions of the outputs: a local is given away once, everything else is copied."""
         given: set[str] = set()
         out = []
-        own = self.constant(own_array)
         for a in self.program.outputs:
             place = self.place(a)
             if place.fresh and place.name not in given:
                 given.add(place.name)
                 out.append(place.name)
             else:
-                out.append(f"{own}({place.name})")
+                own = own_integer if a.type.weak and a.type.dtype.kind == "i" else own_array
+                out.append(f"{self.constant(own)}({place.name})")
         return out
 
 
@@ -228,6 +228,11 @@ def _short(source: str) -> str:
 def own_array(x: Any) -> np.ndarray[Any, Any]:
     """Return a fresh array with the value of `x`."""
     return np.array(x)
+
+
+def own_integer(x: int) -> np.ndarray[Any, Any]:
+    """Return a Python integer as an array of the type that it was recorded as; OverflowError if it does not fit."""
+    return np.array(x, np.int64)
 
 
 def _fills(place: Place, kind: ArrayType) -> bool:

@@ -57,11 +57,16 @@ def _same(u: Var, v: Any) -> bool:
 
 
 def may_overwrite(leaves: Sequence[Any], donated: Sequence[int]) -> bool:
-    """Return whether donated arrays can be written to and share memory with no other argument."""
+    """Return whether donated arrays own memory that can be written to, and share it with no other argument.
+
+    Who gives a view away may still look at the whole.
+    """
     arrays = [(k, x) for k, x in enumerate(leaves) if isinstance(x, np.ndarray)]
     for k in donated:
         x = leaves[k]
-        if x.__class__ is not np.ndarray or not (x.flags.writeable and x.flags.c_contiguous and x.dtype.isnative):
+        if x.__class__ is not np.ndarray or x.base is not None or not x.dtype.isnative:
+            return False
+        if not (x.flags.writeable and x.flags.c_contiguous):
             return False
         if any(np.may_share_memory(x, y) for j, y in arrays if j != k):
             return False

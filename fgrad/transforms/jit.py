@@ -177,14 +177,22 @@ class JittedFunction:
         options = {k: x for k, x in kwargs.items() if k not in self._static_names}
         leaves, treedef = tree.flatten((dynamic, options))
         try:
-            leaves = [as_operand(x, "an argument") for x in leaves]
-        except TypeError as error:
-            raise TypeError(
-                f"{self._label}: {error}. Non-array arguments can be made static with static_argnums."
-            ) from None
+            leaves = [as_operand(x) for x in leaves]
+        except TypeError:
+            self._refuse((dynamic, options), dict(static))
+            raise
         kinds = tuple([type_of(x) for x in leaves])
         typed = tuple((type(v), v) for _, v in (*static, *named))
         return leaves, (treedef, kinds, static, named, (*typed, _switch.interpreting)), (count, static, named)
+
+    def _refuse(self, arguments: Any, fixed: dict[int, Any]) -> None:
+        """Raise TypeError for the first leaf that is no operand, by the name of its argument."""
+        for path, x in tree.leaves_with_path(arguments):
+            try:
+                as_operand(x, f"argument {_argument_name(path, fixed)}")
+            except TypeError as error:
+                remedy = "Non-array arguments can be made static with static_argnums."
+                raise TypeError(f"{self._label}: {error}. {remedy}") from None
 
     def _entry(self, key: Any, static: Any) -> _Entry:
         """Return what is known of a signature; record the function if it is new."""

@@ -167,7 +167,7 @@ def test_what_may_not_be_written_to_is_left_alone():
     x = np.ones(3)
     frozen = np.ones(3)
     frozen.flags.writeable = False
-    for given, other in ((frozen, x), (x, x), (x[::-1], np.ones(3)), (x[:], x[1:2])):
+    for given, other in ((frozen, x), (x, x), (x[::-1], np.ones(3)), (x[:], x[1:2]), (x[:], np.ones(3))):
         held = given.copy()
         np.testing.assert_array_equal(step(given, other), held + other)
         np.testing.assert_array_equal(given, held)
@@ -182,6 +182,22 @@ def test_useless_and_contradictory_donations_are_told():
         fgrad.jit(lambda x: x, static_argnums=0, donate_argnums=0)
     with pytest.raises(ValueError, match="donate_argnums has 1, but"):
         fgrad.jit(lambda x: x, donate_argnums=1)
+
+
+def test_refused_arguments_are_named():
+    f = fgrad.jit(lambda n, x, **options: x, static_argnums=0)
+    with pytest.raises(TypeError, match=r"argument 1\['a'\]\[0\] of type str is not a valid array or number: 'w'"):
+        f(3, {"a": ["w"]})
+    with pytest.raises(TypeError, match=r"argument option: arrays of dtype object"):
+        f(3, X, option=np.array([None]))
+
+
+def test_integers_that_do_not_fit_are_an_error():
+    double = fgrad.jit(lambda x: x * 2)
+    assert double(2**61) == 2**62 and double(2**61).dtype == np.int64
+    for x in (2**62, 2**70):
+        with pytest.raises(OverflowError):
+            double(x)
 
 
 def test_disable_jit_is_local_to_the_thread():

@@ -228,6 +228,16 @@ def _power(x, y):
     return out
 
 
+def _promoting_power(x, y):
+    """Return x ** y in the dtype of both, for a NumPy whose operator takes that of x alone before a 0-d 0, 1 or 2."""
+    if isinstance(x, np.ndarray | np.generic) and isinstance(y, np.ndarray | np.generic) and x.dtype != y.dtype:
+        return np.power(x, y)
+    return _power(x, y)
+
+
+_PROMOTES = (np.ones((), np.float16) ** np.ones(())).dtype == np.float64  # not so in NumPy 2.0
+
+
 def _is_complex(x):
     return x.__class__ is complex or x.__class__ not in PYTHON_SCALARS and x.dtype.kind == "c"
 
@@ -263,7 +273,7 @@ def _is_smooth(x, y):
 
 pow = elementwise(
     "pow",
-    _power,
+    _power if _PROMOTES else _promoting_power,
     d=(
         gate(_has_slope, lambda x, y: y * pow(x, _less_one(x, y))),
         gate(_is_smooth, lambda x, y, out: out * log(_like(select(_is_smooth(x, y), x, 1), out))),

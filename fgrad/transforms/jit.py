@@ -69,12 +69,30 @@ class _Entry:
     `donated` are the numbers of the leaves that results may be written over.
     """
 
-    __slots__ = ("closed", "program", "out_tree", "consts", "compiled", "overwriting", "fast_math", "donated", "device")
+    __slots__ = (
+        "closed",
+        "program",
+        "out_tree",
+        "consts",
+        "compiled",
+        "overwriting",
+        "fast_math",
+        "donated",
+        "device",
+        "replay",
+    )
 
     def __init__(
-        self, closed: Program, out_tree: Any, fast_math: bool, donated: Sequence[int] = (), device: str | None = None
+        self,
+        closed: Program,
+        out_tree: Any,
+        fast_math: bool,
+        donated: Sequence[int] = (),
+        device: str | None = None,
+        replay: bool = False,
     ):
         self.device = device
+        self.replay = replay
         self.fast_math = fast_math
         self.donated = donated
         self.closed = closed
@@ -88,7 +106,7 @@ class _Entry:
         if self.device is not None or any(map(on_gpu, leaves)):
             from fgrad.backend.gpu.device import OnDevice
 
-            return OnDevice(self.closed, self.device, self.fast_math)
+            return OnDevice(self.closed, self.device, self.fast_math, self.replay)
         if self.donated:
             from fgrad.backend.donation import may_overwrite
 
@@ -126,8 +144,10 @@ class JittedFunction:
         donate_argnames: Any,
         fast_math: bool,
         device: str | None = None,
+        replay: bool = False,
     ):
         self._fast_math = fast_math
+        self._replay = replay
         self._device = _checked_device(device)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
@@ -208,7 +228,8 @@ class JittedFunction:
             self._log_retrace(last, key)
         traced = self._trace(key[0], key[1], static)
         donated = self._donated_leaves(key[0], static)
-        entry = _Entry(traced.program.simplify(), traced.out_tree, self._fast_math, donated, self._device)
+        program = traced.program.simplify()
+        entry = _Entry(program, traced.out_tree, self._fast_math, donated, self._device, self._replay)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with _caches:
                 self._cache[key] = entry
@@ -405,6 +426,7 @@ def jit(
     inline: bool = False,
     fast_math: bool = False,
     device: str | None = None,
+    replay: bool = False,
 ) -> Any:
     """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
 
@@ -425,10 +447,13 @@ def jit(
         device: "cuda" or "cuda:1" to bring arguments to a GPU, run generated kernels there and leave results there;
             "twin" to run the very kernels on NumPy arrays, interpreted, which is slow and needs no GPU. None runs where
             the arguments are: arrays on a GPU as kernels, NumPy arrays as code for the CPU.
+        replay: on a GPU, record the launches of a signature as a CUDA graph at its first call and replay it from then
+            on, for chains of small kernels. Arguments and results are copied. Calls of the array library are refused.
 
     Raises:
         TypeError: `fun` is not callable; an argument or output is no array or number.
         ValueError: a static argument is not hashable or does not exist; an unknown device.
+        NotImplementedError: at a call, `replay` is wanted of what cannot be recorded.
         ImportError, RuntimeError: at a call, the device is a GPU and CuPy is not installed, or there is no GPU.
 
     Example:
@@ -448,13 +473,16 @@ def jit(
             inline=inline,
             fast_math=fast_math,
             device=device,
+            replay=replay,
         )
     check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"jit expects a function that returns arrays, got the generator function {fun.__name__}")
     if isinstance(fun, staticmethod):
         raise TypeError("jit expects a function, got a staticmethod object; put @staticmethod outside @jit")
-    return JittedFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math, device)
+    return JittedFunction(
+        fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math, device, replay
+    )
 
 
 # ---------------------------------------------------------------------------------- looking without computing

@@ -93,6 +93,25 @@ def test_a_checkpoint_is_computed_again(card):
     same(pulled[0], fgrad.grad(loss)(W, X))
 
 
+def test_launches_are_replayed_on_arrays_of_their_own(card):
+    f = fgrad.jit(mean_of_softmax, device="cuda", replay=True)
+    first = f(X, 2.0)
+    same(first, mean_of_softmax(X, 2.0))
+    second = f(X + 1, 3.0)
+    same(second, mean_of_softmax(X + 1, 3.0))
+    same(first, mean_of_softmax(X, 2.0))
+    assert type(second) is DeviceArray
+
+
+def test_calls_of_the_array_library_are_not_replayed(card):
+    with pytest.raises(NotImplementedError, match="replay=True takes kernels and views alone"):
+        fgrad.jit(lambda x: fnp.sort(x), device="cuda", replay=True)(X)
+
+
+def test_calls_without_a_kernel_run_where_the_arrays_are(card):
+    same(fgrad.jit(lambda x: fnp.sort(x * 2, 1) + 1, device="cuda")(X), np.sort(X * 2, 1) + 1)
+
+
 def test_what_has_no_kernel_is_left_to_the_array_library_and_marked():
     low = fgrad.jit(lambda x: fnp.sort(x * 2, 1) + 1).lower(X, target="sm_90")
     assert [part.kind for part in low.parts] == ["generated", "library", "generated"]

@@ -30,6 +30,7 @@ FLOORS = {
     "fgrad.random": 4,
     "fgrad.interop": 4,
     "fgrad.kernel_arguments": 4,
+    "fgrad.kernel_bench": 4,
     "fgrad.kernel_call": 4,
     "fgrad.kernel_check": 4,
     "fgrad.flatten_util": 4,
@@ -128,8 +129,8 @@ def test_imports_go_down(module):
 
 
 def test_exceptions_are_used():
-    found = {(module, target) for module in MODULES for _, target in imports(module)}
-    assert set(EXCEPTIONS) <= found
+    for importer, imported in EXCEPTIONS:
+        assert imported in {target for _, target in imports(importer)}
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fgrad.backend.gpu.program import gpu_program
-from fgrad.core import PYTHON_SCALARS
+from fgrad.core import PYTHON_SCALARS, on_gpu
 from fgrad.program import Program
 
 
@@ -19,10 +19,11 @@ class OnDevice:
         program: simplified.
         device: "cuda" or "cuda:1", where arguments are brought and results stay; "twin", to interpret the kernels on
             NumPy arrays; None to stay where the arguments are, among them an array on a GPU.
-        fast_math: see `fgrad.jit`.
+        fast_math, replay: see `fgrad.jit`.
     """
 
-    def __init__(self, program: Program, device: str | None, fast_math: bool = False):
+    def __init__(self, program: Program, device: str | None, fast_math: bool = False, replay: bool = False):
+        self.replay = replay
         self.gpu = gpu_program(program, fast_math)
         self.program = self.gpu.program
         self.label = program.label
@@ -36,12 +37,17 @@ class OnDevice:
             RuntimeError: a GPU is asked for and there is none.
         """
         if self.device is None:
-            return self.gpu.compute(*leaves)
+            return self._computed(leaves)
         bring = _to_host if self.device == "twin" else _to_gpu(self.device)
         given = [x if x.__class__ in PYTHON_SCALARS else bring(x) for x in leaves]
         if all(x.__class__ in PYTHON_SCALARS for x in given):  # then nothing says where
             given = [bring(np.asarray(x)) for x in given]
-        return [bring(x) for x in self.gpu.compute(*given)]
+        return [bring(x) for x in self._computed(given)]
+
+    def _computed(self, leaves: Sequence[Any]) -> list[Any]:
+        if self.replay and any(map(on_gpu, leaves)):
+            return self.gpu.replayed(leaves).compute(*leaves)
+        return self.gpu.compute(*leaves)
 
 
 def _to_host(x: Any) -> Any:

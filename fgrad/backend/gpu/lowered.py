@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fgrad.backend.gpu.cards import CARDS, projected
 from fgrad.backend.gpu.expressions import wide
 from fgrad.backend.gpu.fusion import Kernel, Step
 from fgrad.backend.gpu.program import GpuProgram, kernel_of
 from fgrad.backend.gpu.source import Source
 from fgrad.backend.lowered import flops, flops_of
 from fgrad.program import Equation, Literal, Program
+from fgrad.triton_kernels.cards import CARDS, projected
 
 
 class Part(NamedTuple):
@@ -26,7 +26,7 @@ class Part(NamedTuple):
         text: the Triton text of a kernel.
         moved, flops: bytes read and written, floating-point operations.
         report: what a kernel compiled for the target needs (see `fgrad.triton_kernels.compile_kernel`).
-        projections: seconds by name of card: no measurement, see `fgrad.backend.gpu.cards`.
+        projections: seconds by name of card: no measurement, see `fgrad.triton_kernels.cards`.
     """
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from fgrad.backend.gpu.source import Source, kernel_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import TABLE, ArrayType, on_gpu
 from fgrad.program import Atom, Equation, Literal, Program, Var
+
+if TYPE_CHECKING:
+    from fgrad.backend.gpu.replay import Replayed
 
 
 class GpuProgram:
@@ -43,10 +46,11 @@ class GpuProgram:
         self.on_host: set[str] = set()
         self._runs = self._in_order()
         self._constants: dict[Any, list[Any]] = {}
+        self._replayed: dict[Any, Replayed] = {}
 
     def compute(self, *args: Any) -> list[Any]:
         """Return the outputs, each an array of its own, on the GPU that an argument is on; on the host if none is."""
-        arrays = _Arrays(next(filter(on_gpu, args), _HOST))
+        arrays = _Arrays(_first_on_gpu(args))
         for v, x in zip(self.program.inputs, args, strict=True):
             arrays.give(v, arrays.here(x, v.type))
         for (v, _), x in zip(self.program.consts, self._constants_beside(arrays), strict=True):
@@ -56,6 +60,29 @@ class GpuProgram:
                 run(arrays)
                 arrays.drop(dead)
             return [arrays.own(a) for a in self.program.outputs]
+
+    def leaves_the_gpu(self) -> bool:
+        """Return whether something runs that is neither a kernel nor a view; additions at an index sort it first."""
+        steps = [part.equation for part in self.plan.parts if isinstance(part, Step)]
+        return any(kernel_for(eq) is None or eq.prim.name == "scatter_add" for eq in steps)
+
+    def replayed(self, args: Sequence[Any]) -> Replayed:
+        """Return this Program for the device of `args`, its launches recorded as a CUDA graph.
+
+        Raises:
+            NotImplementedError: something in it is neither a kernel nor a view, and cannot be recorded.
+        """
+        from fgrad.backend.gpu.replay import Replayed
+
+        if self.leaves_the_gpu():
+            raise NotImplementedError(f"{self.label}: replay=True takes kernels and views alone; see f.lower(*args)")
+        arrays = _Arrays(_first_on_gpu(args))
+        place = arrays.home.device(arrays.like)
+        if place not in self._replayed:
+            with arrays.on_device():
+                mine = [arrays.here(x, v.type).copy() for v, x in zip(self.program.inputs, args, strict=True)]
+                self._replayed[place] = Replayed(self, mine, arrays.home)
+        return self._replayed[place]
 
     def _constants_beside(self, arrays: _Arrays) -> list[Any]:
         """Return the arrays of the Program where its arguments live, brought there once."""
@@ -121,6 +148,10 @@ class GpuProgram:
 
 
 _HOST = np.empty(0)
+
+
+def _first_on_gpu(args: Sequence[Any]) -> Any:
+    return next(filter(on_gpu, args), _HOST)
 
 
 class _Arrays:

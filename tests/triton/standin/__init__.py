@@ -154,6 +154,10 @@ class Arrays:
         call()
         return 1e3 * (time.perf_counter() - start)
 
+    def capture(self, call):
+        call()
+        return call
+
     def stream(self):
         return self.handle
 

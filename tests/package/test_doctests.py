@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
+LONG = {"docs/tour.md", "fgrad.backend.gpu.lowered"}  # seconds: kernels are compiled, a model is trained
 
 
 def modules_with_examples():
@@ -27,14 +29,16 @@ def modules_with_examples():
     return names
 
 
-@pytest.mark.parametrize("name", modules_with_examples())
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.heavy] * (n in LONG)) for n in modules_with_examples()]
+)
 def test_docstrings(name, capsys):
     outcome = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
     assert outcome.failed == 0, capsys.readouterr().out
     assert outcome.attempted > 0, f"{name} shows examples that no docstring holds"
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [pytest.param(ROOT / p, id=p, marks=[pytest.mark.heavy] * (p in LONG)) for p in PAGES])
 def test_pages(path, capsys):
     outcome = doctest.testfile(str(path), module_relative=False, optionflags=OPTIONS, encoding="utf-8")
     assert outcome.failed == 0, capsys.readouterr().out

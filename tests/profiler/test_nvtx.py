@@ -1,5 +1,6 @@
 """NVTX ranges, against a stand-in for the package, and files of nvprof, against one that is written here."""
 
+import contextlib
 import sqlite3
 import sys
 import types
@@ -130,7 +131,8 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "text").write_text("not a database, but long enough to be looked at" * 40)
     with pytest.raises(ValueError, match="is not a file of nvprof"):
         load_nvprof(tmp_path / "text")
-    sqlite3.connect(tmp_path / "empty").executescript("CREATE TABLE other (x INT)")
+    with contextlib.closing(sqlite3.connect(tmp_path / "empty")) as connection:
+        connection.executescript("CREATE TABLE other (x INT)")
     with pytest.raises(ValueError, match="no such table: StringTable"):
         load_nvprof(str(tmp_path / "empty"))
 

@@ -87,7 +87,7 @@ def back_ends(gpus: str) -> Iterator[tuple[str, str]]:
     triton = "yes" if found("triton") else "no: Triton is not installed (pip install 'fgrad[triton]', Linux only)"
     yield "cpu (NumPy)", "yes"
     yield "Triton kernels, interpreted", triton
-    yield "gpu (CuPy and Triton)", gpus if gpus.startswith("none") else triton
+    yield "gpu (CuPy and Triton)", "no: see GPU" if gpus.startswith("none") else triton
 
 
 def report() -> Iterator[tuple[str, str]]:

@@ -302,7 +302,8 @@ class _Pair:
         missing = [self.inputs[i] for i in active if i not in self.wrt]
         if missing:
             raise TypeError(
-                f"{self.name} has no derivative by its input {missing[0]}: its backward kernel gives none (wrt)"
+                f"{self.name} has no derivative by its input {missing[0]}: its backward kernel gives those by "
+                f"{', '.join(self.inputs[i] for i in self.wrt)}. Where it gives more, say so by kernel_op(..., wrt=...)"
             )
         places = [self.wrt.index(i) for i in active]
 

@@ -209,6 +209,7 @@ philox_kept = constant(
     "philox_kept",
     _philox_kept,
     type=lambda seed, number, **params: ArrayType(number.shape, np.dtype(bool)),
+    gpu="tl.rand(x, y) >= rate",
     doc="Which of the numbered elements dropout keeps: those whose bits, of a seed and the number, are at least the "
     "rate, as Triton's `tl.rand` makes them (Philox 4x32-10, Salmon et al., 2011).",
 )

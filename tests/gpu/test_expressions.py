@@ -29,13 +29,16 @@ CALLS = {
 }
 """Where a primitive is left to the array library."""
 
+WITH_PARAMETERS = ("cast", "to_integer", "philox_kept")
+"""What has tests of its own, among random programs and in `test_programs`."""
+
 
 def _elementwise():
     for name, prim in TABLE.items():
         text = prim.gpu or ""
         kernel = text.partition(".")[0]
         written_out = not kernel.isidentifier() or kernel in ("tl", "libdevice", "x")
-        if prim.kind in ("elementwise", "constant") and text and "dtype" not in text and written_out:
+        if prim.kind in ("elementwise", "constant") and text and written_out and name not in WITH_PARAMETERS:
             yield name
 
 

@@ -9,6 +9,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad.backend.gpu.fusion import Step
 from fgrad.backend.gpu.program import GpuProgram
+from fgrad.triton_kernels.traffic import traffic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 100)).astype(np.float32)
@@ -80,6 +81,53 @@ def test_products_are_calls_between_kernels():
     plan = compare(fgrad.grad(loss, (0, 1)), w, v, rtol=1e-4)
     calls = [part.equation.prim.name for part in plan.parts if isinstance(part, Step) and part.kind == "call"]
     assert set(calls) == {"dot_general"}
+
+
+def test_reductions_over_middle_axes():
+    plan = compare(lambda x: (fgrad.nn.softmax(x, axis=1), x.sum(1), x.max((0, 2)), x.prod(1), x.min(0)), CUBE)
+    assert not any(isinstance(part, Step) for part in plan.parts)
+    assert len(compare(lambda x: fgrad.nn.standardize(x, axis=1) * 2, CUBE).kernels) == 1
+    long = RNG.normal(size=(2, 500, 3)).astype(np.float32)
+    assert len(compare(lambda x: fgrad.nn.softmax(x, axis=1), long).kernels) == 1
+
+
+def test_sums_of_many_programs_parts():
+    x = RNG.normal(size=(3000, 64)).astype(np.float16)
+    plan = compare(lambda x: (x.sum(), (x * 2).max(0), x.min(), (x > 9).any()), x, rtol=1e-2)
+    assert len(plan.kernels) == 1
+
+
+def test_dropout_draws_inside_the_kernel_and_reads_no_numbers():
+    x, seed = X[:, :64], np.array(7)
+    program = program_of(lambda x, seed: fgrad.kernels.dropout(fnp.tanh(x), seed, rate=0.3), x, seed)
+    compiled = GpuProgram(program)
+    np.testing.assert_allclose(compiled.compute(x, seed)[0], program.compute(x, seed)[0], rtol=1e-5)
+    (launch,) = traffic(compiled.compute, x, seed)
+    assert launch.moved == 2 * x.nbytes + seed.nbytes
+
+
+def test_kernels_have_a_bounded_number_of_arrays():
+    xs = [np.full((8, 8), k, np.float32) for k in range(60)]
+    plan = compare(lambda *xs: [x - 0.1 * fnp.tanh(x) for x in xs], *xs)
+    assert [len(kernel.loads) for kernel in plan.kernels] == [24, 24, 12]
+
+
+def test_values_are_computed_again_where_that_moves_less():
+    def loss(w, b):
+        return ((fgrad.nn.gelu(X @ w + b) @ w.T) ** 2).sum()
+
+    w = RNG.normal(size=(100, 8)).astype(np.float32)
+    plan = compare(fgrad.grad(loss, (0, 1)), w, np.ones(8, np.float32), rtol=1e-3)
+    first, *_, last = (kernel for kernel in plan.kernels if any(eq.prim.name == "tanh" for eq in kernel.equations))
+    assert first is not last
+    assert len(first.stores) == 1
+
+
+def test_sums_mask_only_what_is_not_zero_beyond_the_end():
+    squares = GpuProgram(program_of(lambda x: (x * x).sum(1), X)).sources[0].text.rpartition("def ")[2]
+    shifted = GpuProgram(program_of(lambda x: (x + 1).sum(1), X)).sources[0].text.rpartition("def ")[2]
+    assert "tl.where" not in squares
+    assert "tl.where(mask" in shifted
 
 
 def test_results_are_arrays_of_their_own():

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fgrad.backend.gpu.expressions import DTYPES, expression
 from fgrad.backend.gpu.layout import Access, access, packed, viewed
@@ -38,6 +38,10 @@ LONGEST_APART = 128
 
 LONGEST_WITH_TOTALS = 4096
 """The same where sums over the rows, as long as a row, are kept as well."""
+
+
+MOST_LOADS = 24
+"""Loads of a kernel that equations with nothing in common with it may still join."""
 
 
 class Domain(NamedTuple):
@@ -64,7 +68,8 @@ class Kernel:
     """Equations that run as one kernel.
 
     `kinds` says FULL or ROW for each value made here, by id. `loads` are the values that come from memory, with how
-    they are addressed, by (id, kind of what is computed from them). `stores` are written in full, `partials` summed up
+    they are addressed, by (id, access); `counting` those of them that need no memory, integers that count from a start,
+    which it has by id. `stores` are written in full, `partials` summed up
     over programs: (value, operand, primitive's name).
     """
 
@@ -74,6 +79,7 @@ class Kernel:
     kinds: dict[int, str] = field(default_factory=dict)
     loads: dict[tuple[int, Access], Var] = field(default_factory=dict)
     uses: dict[tuple[int, int], Access | None] = field(default_factory=dict)
+    counting: dict[int, int] = field(default_factory=dict)
     stores: list[Var] = field(default_factory=list)
     partials: list[Equation] = field(default_factory=list)
 
@@ -155,7 +161,7 @@ class _Planner:
         self.ready.update((id(v), 0) for v, _ in program.consts)
         self.strides: dict[int, tuple[int, ...]] = {}
         self.home: dict[int, Kernel] = {}
-        self.kernels: dict[tuple[int, Domain], Kernel] = {}
+        self.kernels: dict[tuple[int, Domain], list[Kernel]] = {}
         self.parts: list[tuple[int, int, int, Kernel | Step]] = []
         self.needed: set[int] = {id(a) for a in program.outputs}
         for eq in program.equations:
@@ -165,7 +171,9 @@ class _Planner:
         self.parts.sort(key=lambda part: part[:3])
         kernels = [part[3] for part in self.parts if isinstance(part[3], Kernel)]
         recompute(kernels, self.needed)
+        counting = {id(v): int(x.flat[0]) for v, x in self.program.consts if counts(x)}
         for kernel in kernels:
+            kernel.counting = {id(v): counting[id(v)] for v in kernel.loads.values() if id(v) in counting}
             kernel.stores = stored_values(kernel, kernels, self.needed)
         return Plan(self.program, [part[3] for part in self.parts])
 
@@ -243,8 +251,7 @@ class _Planner:
             if not isinstance(a, Var):
                 continue
             kernel = self.home.get(id(a))
-            fits = kernel is not None and kernel.domain == domain and self._fits(a, kernel, shape, domain, seen)
-            if kernel is not None and fits:
+            if kernel is not None and kernel.domain == domain and self._fits(a, kernel, shape, domain, seen):
                 inside[k] = kernel
                 level = max(level, kernel.level)
                 continue
@@ -252,20 +259,28 @@ class _Planner:
             uses[k] = access(a.type.shape, self._strides(a), shape, domain, seen)
             if uses[k] is None:
                 return False
+        neighbours = {id(kernel): kernel for kernel in inside.values() if kernel.level == level}
+        if len(neighbours) > 1:  # of kernels that run side by side, it can join neither
+            level += 1
+            neighbours = {}
         for k, kernel in inside.items():
             a = eq.inputs[k]
-            if kernel.level == level:
-                uses[k] = None
-                continue
-            uses[k] = access(a.type.shape, packed(a.type.shape), shape, domain, seen)
-            if uses[k] is None:
-                return False
-        kernel = self.kernels.get((level, domain))
-        if kernel is None:
-            kernel = self.kernels[level, domain] = Kernel(level, domain)
-            self.parts.append((level, 1, len(self.parts), kernel))
+            uses[k] = None
+            if id(kernel) not in neighbours:
+                uses[k] = access(a.type.shape, packed(a.type.shape), shape, domain, seen)
+                if uses[k] is None:
+                    return False
+        (kernel,) = neighbours.values() or [self._open_kernel(level, domain)]
         self._add(eq, kernel, made, uses)
         return True
+
+    def _open_kernel(self, level: int, domain: Domain) -> Kernel:
+        """Return the last kernel of a level and domain if it may grow, else a new one."""
+        kernels = self.kernels.setdefault((level, domain), [])
+        if not kernels or len(kernels[-1].loads) >= MOST_LOADS:
+            kernels.append(Kernel(level, domain))
+            self.parts.append((level, 1, len(self.parts), kernels[-1]))
+        return kernels[-1]
 
     def _add(self, eq: Equation, kernel: Kernel, made: str | None, uses: dict[int, Access | None]) -> None:
         v = eq.outputs[0]
@@ -314,6 +329,14 @@ class _Planner:
 
     def _strides(self, a: Atom) -> tuple[int, ...]:
         return self.strides.get(id(a), packed(a.type.shape))
+
+
+def counts(x: Any) -> bool:
+    """Return whether an array holds integers that count up by one, in C order."""
+    if x.dtype.kind not in "iu" or x.size < 2:
+        return False
+    flat = x.reshape(-1)
+    return bool(flat[-1] - flat[0] == x.size - 1 and (flat[1:] - flat[:-1] == 1).all())
 
 
 def _computable(eq: Equation) -> bool:

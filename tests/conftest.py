@@ -1,5 +1,6 @@
 """Settings every test shares: hypothesis profiles, the oracles' presence, and measured figures in the summary."""
 
+import gc
 import importlib.util
 import os
 
@@ -12,6 +13,20 @@ settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, d
 settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("slow", settings.get_profile("dev"), max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture
+def no_collector():
+    """Turn the cycle collector off, so that what is freed is freed by reference count; it leaves alone what is there.
+
+    `gc.get_objects` lists what is made from here on: thousands of tests have left too much to look through.
+    """
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
 
 ORACLES = ("torch", "jax", "autograd")
 

@@ -1,6 +1,5 @@
 """Anomaly mode: which operation an error or a NaN in backward belongs to, what is said of it, and what is put back."""
 
-import gc
 import threading
 import warnings
 import weakref
@@ -233,19 +232,14 @@ def test_holds_in_every_thread():
     assert "SqrtBackward0" in found[0]
 
 
-def test_metadata_dies_with_the_node():
-    gc.collect()
-    gc.disable()
-    try:
-        with torch.autograd.set_detect_anomaly(True):
-            y = leaf(1) * 2
-            note = torch.Size([1])
-            y.grad_fn.metadata["mine"] = Box = type("Box", (), {})()
-            dead = weakref.ref(Box)
-            del y, Box, note
-        assert dead() is None
-    finally:
-        gc.enable()
+def test_metadata_dies_with_the_node(no_collector):
+    with torch.autograd.set_detect_anomaly(True):
+        y = leaf(1) * 2
+        note = torch.Size([1])
+        y.grad_fn.metadata["mine"] = Box = type("Box", (), {})()
+        dead = weakref.ref(Box)
+        del y, Box, note
+    assert dead() is None
 
 
 def test_gradients_are_those_without_the_mode():

@@ -9,16 +9,6 @@ import fgrad.compat as torch
 import fgrad.compat.autograd.forward_ad as fw
 from fgrad.compat.utils.checkpoint import checkpoint
 
-
-@pytest.fixture
-def no_collector():
-    """Turn the cycle collector off, so that what is freed is freed by reference count."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 DEPTH = 100_000
 
 

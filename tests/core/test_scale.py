@@ -75,32 +75,22 @@ def test_long_sums_of_one_value():
 
 
 @pytest.mark.heavy
-def test_long_chains_are_freed_without_the_collector():
-    gc.collect()
-    gc.disable()
-    try:
-        start = len(gc.get_objects())
-        _, pull = fgrad.vjp(chain(N), X)
-        assert len(gc.get_objects()) > start + N
-        del pull
-        assert len(gc.get_objects()) < start + 100, "the tape outlives its pullback"
-    finally:
-        gc.enable()
+def test_long_chains_are_freed_without_the_collector(no_collector):
+    start = len(gc.get_objects())
+    _, pull = fgrad.vjp(chain(N), X)
+    assert len(gc.get_objects()) > start + N
+    del pull
+    assert len(gc.get_objects()) < start + 100, "the tape outlives its pullback"
 
 
-def test_gradients_leave_no_garbage():
+def test_gradients_leave_no_garbage(no_collector):
     """A steady state: what a gradient makes is freed by reference counts alone."""
     f = fgrad.grad(lambda x: np.tanh(x * x).sum())
     f(X)
-    gc.collect()
-    gc.disable()
-    try:
-        before = len(gc.get_objects())
-        for _ in range(100):
-            f(X)
-        assert len(gc.get_objects()) <= before + 2
-    finally:
-        gc.enable()
+    before = len(gc.get_objects())
+    for _ in range(100):
+        f(X)
+    assert len(gc.get_objects()) <= before + 2
 
 
 def test_forward_values_are_freed_as_soon_as_nobody_needs_them():

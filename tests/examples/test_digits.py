@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("digits")  # one run of the example
 KERNEL = "Triton loss"
 
 

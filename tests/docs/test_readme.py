@@ -18,7 +18,12 @@ def test_every_program_has_its_output():
     assert len(PROGRAMS) == README.count("```python") == 3
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["name"])
+HEAVY = {"Kernels"}  # loads Triton
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(p, id=p["name"], marks=[pytest.mark.heavy] * (p["name"] in HEAVY)) for p in PROGRAMS]
+)
 def test_programs(program, tmp_path):
     if "import triton" in program["code"] and importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed: its wheels exist for Linux alone, see the extra fgrad[triton]")

@@ -194,14 +194,12 @@ def test_foreign_byte_order_and_read_only_arrays():
 
 
 @pytest.mark.heavy
-def test_hundred_thousand_steps_in_reverse_and_forward():
+def test_a_program_of_a_hundred_thousand_steps():  # for tapes as long see tests/core/test_scale.py
     def chain(x):
         for _ in range(100_000):
             x = x * 1.00001
         return x
 
-    assert np.isclose(fgrad.grad(chain)(1.0), 1.00001**100_000)
-    assert np.isclose(fgrad.linearize(chain, 1.0)[1](1.0), 1.00001**100_000)
     program = fgrad.make_ir(chain)(1.0)
     assert len(program.equations) == 100_000
     program.simplify().check()

@@ -309,7 +309,7 @@ class Compiled:
         def compute(*args: Any) -> list[Any]:
             early = before.compute(*args)
             known = [*args, *early, *constants]
-            with one_thread:
+            with one_thread():
                 results = run_tiles(
                     region,
                     lambda n: kernel(n).compute,
@@ -348,7 +348,7 @@ class Compiled:
             contexts.append("errstate(all='ignore')")
         if self.modes is None and wants_one_thread(self.program):
             constants["one_thread"] = one_thread
-            contexts.append("one_thread")
+            contexts.append("one_thread()")
         body = [f"with {', '.join(contexts)}:", *["    " + line for line in lines]] if contexts else lines
         targets = [f"o{k}" for k in range(len(self.modes or ()))]
         arguments = ", ".join([*[f"x{k}" for k in range(len(self.program.inputs))], *targets])

@@ -22,11 +22,14 @@ FEW = 2**26
 
 
 class _Blas:
-    """The library's own setter and getter, looked up once; absent if NumPy came with another BLAS."""
+    """The library's own setter and getter, looked up once; absent if NumPy came with another BLAS.
+
+    `users` are the ids of those inside, `before` is what the last of them restores (0 if there is nothing to restore).
+    """
 
     def __init__(self) -> None:
         self.lock = forks.lock()
-        self.users = 0
+        self.users: set[int] = set()
         self.before = 0
         self.set: Callable[[int], Any] | None = None
         self.get: Callable[[], int] | None = None
@@ -52,11 +55,16 @@ class _Blas:
                     self.set, self.get = setter, getter
                     return
 
+    def restore(self) -> None:
+        """Set what was set before anybody was inside."""
+        if self.before > 1 and self.set is not None:
+            self.set(self.before)
+        self.before = 0
+
     def forget_users(self) -> None:
         """Restore the setting in a forked child, where the threads that asked for one thread are gone."""
-        if self.users and self.set is not None and self.before != 1:
-            self.set(self.before)
-        self.users = 0
+        self.users.clear()
+        self.restore()
 
 
 _blas = _Blas()
@@ -64,24 +72,40 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_blas.forget_users)
 
 
-class OneThread:
-    """Context manager: BLAS uses one thread while anybody is inside."""
+class one_thread:
+    """Context manager, for one use: BLAS uses one thread while anybody is inside.
+
+    A signal's exception (KeyboardInterrupt) may come between any two steps, before the first one of `__exit__` too. So
+    each step may be done again, and the last reference does what was left undone.
+    """
+
+    __slots__ = ("inside",)
+
+    def __init__(self) -> None:
+        self.inside = False
 
     def __enter__(self) -> None:
-        with _blas.lock:
-            if not _blas.looked:
-                _blas.look()
-            _blas.users += 1
-            if _blas.users == 1 and _blas.set is not None and _blas.get is not None:
-                _blas.before = _blas.get()
-                if _blas.before != 1:
-                    _blas.set(1)
+        try:
+            with _blas.lock:
+                if not _blas.looked:
+                    _blas.look()
+                self.inside = True
+                _blas.users.add(id(self))
+                if not _blas.before and _blas.set is not None and _blas.get is not None:
+                    _blas.before = _blas.get()
+                    if _blas.before != 1:
+                        _blas.set(1)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         with _blas.lock:
-            _blas.users -= 1
-            if _blas.users == 0 and _blas.set is not None and _blas.before != 1:
-                _blas.set(_blas.before)
+            _blas.users.discard(id(self))
+            if not _blas.users:
+                _blas.restore()
+            self.inside = False
 
-
-one_thread = OneThread()
+    def __del__(self) -> None:
+        if self.inside:
+            self.__exit__()

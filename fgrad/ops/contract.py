@@ -119,7 +119,7 @@ def _as_matrices(x, y, layout):
 def _product(x, y):
     """Return the product of two matrices or vectors, on one thread if BLAS would divide too little among several."""
     if x.ndim == y.ndim == 2 and ALONE < x.size * y.shape[1] < FEW:
-        with one_thread:
+        with one_thread():
             return x.dot(y)
     return x.dot(y)
 

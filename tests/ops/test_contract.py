@@ -8,6 +8,7 @@ import pytest
 
 import fgrad
 from fgrad.core import type_of
+from fgrad.ops import blas
 from fgrad.ops import contract as c
 
 
@@ -192,3 +193,45 @@ def test_conv_general_names_channels_that_do_not_fit():
     kinds = type_of(np.zeros((1, 3, 4, 4))), type_of(np.zeros((2, 2, 1, 1)))
     with pytest.raises(ValueError, match=r"groups=1 dividing O, got float64\[1,3,4,4\]"):
         c.conv_general.type_rule(*kinds, **params())
+
+
+# ------------------------------------------------------------------------------------------------------------- BLAS
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Stand in for a BLAS on four threads; return the list of what was set."""
+    library = blas._Blas()
+    library.looked = True
+    settings = [4]
+    library.get, library.set = lambda: settings[-1], settings.append
+    monkeypatch.setattr(blas, "_blas", library)
+    return settings
+
+
+def test_the_last_one_out_restores_the_threads(threads):
+    with blas.one_thread():
+        with pytest.raises(ValueError), blas.one_thread():
+            raise ValueError
+        assert threads == [4, 1]
+    assert threads == [4, 1, 4]
+
+
+def test_an_interrupt_on_the_way_in_or_out_leaves_nothing_behind(threads):
+    def interrupted(n):
+        threads.append(n)
+        blas._blas.set = threads.append
+        raise KeyboardInterrupt
+
+    inside = blas.one_thread()
+    inside.__enter__()
+    assert threads == [4, 1]
+    del inside  # the interrupt came before the first step of __exit__
+    assert threads == [4, 1, 4]
+    blas._blas.set = interrupted
+    with pytest.raises(KeyboardInterrupt), blas.one_thread():
+        pass
+    assert threads == [4, 1, 4, 1, 4]
+    with blas.one_thread():
+        assert threads[-1] == 1
+    assert threads[-1] == 4

@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from .runtime import as_rows, empty, launch, strides
-from .tiling import accumulator, along, block_for, block_of_row, warps_for
+from .tiling import along, block_for, block_of_row, block_options
 
 _LARGEST_BLOCK = 2048
 
@@ -126,9 +126,7 @@ def activation_forward(x, name, up=None):
         (rows * triton.cdiv(columns, block),),
         *(gate, other, out, columns, *strides(gate), *_strides(other)),
         FUNCTION=function,
-        ACCUMULATOR=accumulator(x.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, x.dtype),
     )
     return out.reshape(x.shape)
 
@@ -147,9 +145,7 @@ def activation_backward(ct, x, name, up=None):
         (rows * triton.cdiv(columns, block),),
         *(mine, gate, other, dgate, dup, columns, *strides(mine), *strides(gate), *_strides(other)),
         FUNCTION=function,
-        ACCUMULATOR=accumulator(x.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, x.dtype),
     )
     return dgate.reshape(x.shape), None if dup is None else dup.reshape(up.shape)
 

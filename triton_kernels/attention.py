@@ -141,10 +141,10 @@ def attention_backward(
     launch(dq_kernel, query_programs, *(*given, dq, dbias, *call.sizes, *steps), **options)
     launch(
         dkv_kernel,
-        (call.key_programs(options["N"]),),
+        (call.key_programs(options["M"]),),
         *(*given, dk, dv, *call.sizes, *steps, call.key_row_steps),
-        # Two blocks of results are kept: with more queries at a time registers spill.
-        **{**options, "M": min(options["M"], 32)},
+        # A program owns a block of keys here. It keeps two blocks of results: more queries at a time would spill.
+        **{**options, "M": min(options["M"], 32), "N": options["M"]},
     )
     gradients = tuple(map(call.outside, (dq, dk, dv)))
     return gradients if bias is None else (*gradients, _sum_to(dbias, bias))
@@ -237,7 +237,7 @@ def _options(q, causal, window, softcap, scale, rate, precision):
         "PRECISION": precision,
         "ACCUMULATOR": accumulator(q.dtype),
         "M": block,
-        "N": block,
+        "N": min(block, 2 * width),  # with more, heads of 16 spill and fewer programs fit
         "D": width,
         "num_warps": 8 if block * width >= 64 * 128 else 4,
         "num_stages": 2,

@@ -17,14 +17,13 @@ from .reduction import reduce_forward
 from .runtime import empty, launch, strides
 from .tiling import (
     MINUS_INFINITY,
-    accumulator,
     accumulator_dtype,
     along,
     block_for,
     block_of_row,
+    block_options,
     finite_shift,
     row_of_program,
-    warps_for,
 )
 
 _LARGEST_BLOCK = 4096
@@ -201,9 +200,7 @@ def launch_forward(logits, labels, weight, losses, lse, ignore_index, label_smoo
         *(logits, labels, weight, losses, lse),
         *(columns, *strides(logits), *strides(labels), *_stride(weight), ignore_index),
         SMOOTHING=float(label_smoothing),
-        ACCUMULATOR=accumulator(logits.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, logits.dtype),
     )
 
 
@@ -218,9 +215,7 @@ def launch_backward(ct, logits, labels, weight, lse, dlogits, ignore_index, labe
         *(ct, logits, labels, weight, class_total, lse, dlogits),
         *(columns, *strides(ct), *strides(logits), *strides(labels), *_stride(weight), *strides(lse), ignore_index),
         SMOOTHING=float(label_smoothing),
-        ACCUMULATOR=accumulator(logits.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, logits.dtype),
     )
 
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from .runtime import as_rows, empty, home_of, launch, strides
-from .tiling import accumulator, along, block_for, block_of_row, warps_for
+from .tiling import along, block_for, block_of_row, block_options
 
 _LARGEST_BLOCK = 2048
 
@@ -82,9 +82,7 @@ def dropout_forward(x, seed, *, rate=0.5, offset=0):
         (rows * triton.cdiv(columns, block),),
         *(flat, out, columns, *strides(flat), seed_array(seed, x), offset),
         RATE=float(rate),
-        ACCUMULATOR=accumulator(x.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, x.dtype),
     )
     return out.reshape(x.shape)
 

@@ -24,7 +24,9 @@ from .tiling import (
     accumulator,
     accumulator_dtype,
     block_for,
+    block_options,
     row_block,
+    row_options,
     warps_for,
 )
 
@@ -177,7 +179,6 @@ def _launch_forward(x, weight, bias, eps, centered, groups, spread):
     out = empty(x, (rows, columns), x.dtype)
     mean = empty(x, (rows,), dtype) if centered else None
     rstd = empty(x, (rows,), dtype)
-    block = row_block(columns)
     launch(
         forward_kernel,
         (rows,),
@@ -185,10 +186,7 @@ def _launch_forward(x, weight, bias, eps, centered, groups, spread):
         *(*strides(x), *_stride(weight), *_stride(bias)),
         EPS=float(eps),
         CENTERED=centered,
-        WHOLE=columns <= block,
-        ACCUMULATOR=accumulator(x.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **row_options(columns, x.dtype),
     )
     return out, mean, rstd
 
@@ -218,9 +216,7 @@ def _launch_one_pass(ct, x, weight, bias, mean, rstd):
         *(ct, x, weight, mean, rstd, dx, *partials, rows, columns, span),
         *(*strides(ct), *strides(x), *_stride(weight)),
         CENTERED=mean is not None,
-        ACCUMULATOR=accumulator(x.dtype),
-        BLOCK=block,
-        num_warps=warps_for(block),
+        **block_options(block, x.dtype),
     )
     return dx, partials
 
@@ -228,7 +224,6 @@ def _launch_one_pass(ct, x, weight, bias, mean, rstd):
 def _launch_backward(ct, x, weight, mean, rstd, groups, spread):
     rows, columns = x.shape
     dx = empty(x, (rows, columns), x.dtype)
-    block = row_block(columns)
     if columns:
         launch(
             backward_kernel,
@@ -236,10 +231,7 @@ def _launch_backward(ct, x, weight, mean, rstd, groups, spread):
             *(ct, x, weight, mean, rstd, dx, columns, groups, spread),
             *(*strides(ct), *strides(x), *_stride(weight)),
             CENTERED=mean is not None,
-            WHOLE=columns <= block,
-            ACCUMULATOR=accumulator(x.dtype),
-            BLOCK=block,
-            num_warps=warps_for(block),
+            **row_options(columns, x.dtype),
         )
     return dx
 

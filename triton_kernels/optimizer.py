@@ -167,13 +167,16 @@ def clip_by_norm(grads, limit):
         limit: the largest norm.
 
     Returns:
-        Two float32 arrays of shape (1,), on the gradients' device.
+        Two float32 arrays of shape (1,), on the gradients' device; 0 and 1 where there are none.
 
     >>> import numpy as np
     >>> norm, scale = clip_by_norm([np.full(4, 3.0, np.float32), np.full(4, 4.0, np.float32)], 1.0)
     >>> norm, scale
     (array([10.], dtype=float32), array([0.1], dtype=float32))
     """
+    grads = list(grads)
+    if not grads:
+        return np.zeros(1, _F32), np.ones(1, _F32)
     partials = []
     for grad in grads:
         flat = grad.reshape(-1)

@@ -25,10 +25,10 @@ from .tiling import (
     axes_last,
     block_for,
     block_of_row,
+    block_options,
     finite_shift,
     load_row,
     row_of_program,
-    warps_for,
 )
 
 KINDS = ("sum", "mean", "max", "logsumexp")
@@ -436,8 +436,7 @@ def _column_sums(x, out, chunks):
 
 
 def _options(flat):
-    block = block_for(flat.shape[1], ROW_STEP)
-    return {"ACCUMULATOR": accumulator(flat.dtype), "BLOCK": block, "num_warps": warps_for(block)}
+    return block_options(block_for(flat.shape[1], ROW_STEP), flat.dtype)
 
 
 def _check(kind):

@@ -10,15 +10,7 @@ import triton
 import triton.language as tl
 
 from .runtime import as_rows, empty, launch, strides
-from .tiling import (
-    MINUS_INFINITY,
-    accumulator,
-    finite_shift,
-    load_row,
-    row_block,
-    row_of_program,
-    warps_for,
-)
+from .tiling import MINUS_INFINITY, finite_shift, load_row, row_of_program, row_options
 
 
 @triton.jit
@@ -168,16 +160,12 @@ def _forward(x, log):
     rows, columns = flat.shape
     out = empty(x, (rows, columns), x.dtype)
     if columns:
-        block = row_block(columns)
         launch(
             forward_kernel,
             (rows,),
             *(flat, out, columns, *strides(flat)),
             LOG=log,
-            WHOLE=columns <= block,
-            ACCUMULATOR=accumulator(x.dtype),
-            BLOCK=block,
-            num_warps=warps_for(block),
+            **row_options(columns, x.dtype),
         )
     return out.reshape(x.shape)
 
@@ -189,15 +177,11 @@ def _backward(ct, out, log):
     rows, columns = flat.shape
     dx = empty(out, (rows, columns), out.dtype)
     if columns:
-        block = row_block(columns)
         launch(
             backward_kernel,
             (rows,),
             *(flat_ct, flat, dx, columns, *strides(flat_ct), *strides(flat)),
             LOG=log,
-            WHOLE=columns <= block,
-            ACCUMULATOR=accumulator(out.dtype),
-            BLOCK=block,
-            num_warps=warps_for(block),
+            **row_options(columns, out.dtype),
         )
     return dx.reshape(out.shape)

@@ -83,6 +83,17 @@ def load_row(pointer, at, columns, stride, other, ACCUMULATOR: tl.constexpr):
     return tl.load(pointer + along(at, stride), mask=at < columns, other=other).to(ACCUMULATOR)
 
 
+def block_options(block, dtype):
+    """Return what kernels that work on blocks of `block` elements of a dtype are compiled for."""
+    return {"ACCUMULATOR": accumulator(dtype), "BLOCK": block, "num_warps": warps_for(block)}
+
+
+def row_options(columns, dtype):
+    """Return what kernels that work on rows are compiled for: whole rows if WHOLE, else BLOCK by BLOCK."""
+    block = row_block(columns)
+    return {"WHOLE": columns <= block, **block_options(block, dtype)}
+
+
 def axes_last(x, axes):
     """Return a view or copy of x with the given axes made one, the last, and the shape of the other axes.
 

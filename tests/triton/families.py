@@ -191,6 +191,31 @@ def _step(name, forward, reference, states):
     )
 
 
+def _clip():
+    """The factor that clipping by the norm of all gives every element: a NaN reaches everything."""
+
+    def reference(x):
+        return np.broadcast_to(min(1.0, 0.5 / max(1e-30, np.sqrt((x**2).sum()))), x.shape)
+
+    def forward(x):
+        _, scale = optimizer.clip_by_norm([x], 0.5)
+        return np.broadcast_to(scale, x.shape)
+
+    return Family(
+        "clip_by_norm",
+        forward,
+        lambda ct, x: (),
+        reference,
+        rows_of,
+        huge_rows,
+        differentiable=(),
+        reduces_rows=False,
+        keeps_rows_apart=False,
+        linear=True,
+        dtypes=(np.float32, np.float16, ml_dtypes.bfloat16),
+    )
+
+
 FAMILIES = [
     *ROWS,
     _activation("gelu", _gelu, gated=False),
@@ -205,4 +230,5 @@ FAMILIES = [
     *PRODUCTS,
     _adamw(),
     _sgd(),
+    _clip(),
 ]

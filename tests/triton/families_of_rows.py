@@ -157,6 +157,20 @@ def _reduction(kind, value):
     )
 
 
+def _argmax():
+    return Family(
+        "argmax",
+        reduction.argmax,
+        lambda ct, x: (),
+        lambda x: x.argmax(1),
+        rows_of,
+        huge_rows,
+        differentiable=(),
+        keeps_rows_apart=False,
+        linear=True,
+    )
+
+
 def _logsumexp(x):
     shift = x.max(1)
     return np.log(np.exp(x - shift[:, None]).sum(1)) + shift
@@ -189,5 +203,6 @@ ROWS = [
     _reduction("mean", lambda x: x.mean(1)),
     _reduction("max", lambda x: x.max(1)),
     _reduction("logsumexp", _logsumexp),
+    _argmax(),
     _cumsum(),
 ]

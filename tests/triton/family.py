@@ -18,8 +18,9 @@ class Family:
     forward(*arrays) gives the result; backward(ct, *arrays) the gradients of the arrays at `differentiable`, in order;
     reference(*arrays) the result, of arrays in float64. inputs(rng, dtype, rows, columns) draws the arrays; huge(dtype)
     gives arrays of zeros with more than 2**31 elements. `reduces_rows` says that a NaN must reach all of its row,
-    `linear` that the first array's gradient does not depend on it, `multiplies` that matrices are multiplied in it. A
-    family without gradients has `differentiable` ().
+    `keeps_rows_apart` that it must reach no other (an index holds no NaN, and a norm of all holds every one), `linear`
+    that the first array's gradient does not depend on it, `multiplies` that matrices are multiplied in it. A family
+    without gradients has `differentiable` ().
     """
 
     name: str
@@ -31,6 +32,7 @@ class Family:
     differentiable: tuple = (0,)
     sizes: tuple = ((1, 1), (3, 5), (4, 17), (2, 127), (3, 1000))
     reduces_rows: bool = True
+    keeps_rows_apart: bool = True
     linear: bool = False
     multiplies: bool = False
     tolerance: float = 4.0

@@ -53,6 +53,10 @@ def test_clipping_uses_all_gradients(limit):
     np.testing.assert_allclose(scaled, -scale * grads[0], rtol=1e-6)
 
 
+def test_clipping_nothing_leaves_all_as_it_is():
+    assert clip_by_norm([], 1.0) == (0, 1)
+
+
 def test_no_findings_and_inputs_stay():
     param, grad, state = draw(4, 300), draw(4, 300, seed=1), np.zeros((4, 300), np.float32)
     before = param.tobytes()

@@ -245,7 +245,7 @@ SHAPING = {
         call(M, 2, mode="linear_ramp", end_values=(5.0, -1.0)),
         call(T, ((0, 0), (1, 2), (2, 1)), mode="mean", stat_length=2),
         rough(I, 1, mode="mean"),
-        *[rough(I, {1: (1, 2)})] * (NUMPY >= (2, 2)),
+        *[rough(I, {1: (1, 2)})] * (NUMPY >= (2, 4)),
     ],
     "concatenate": [
         call([M, N]),

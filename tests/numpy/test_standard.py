@@ -26,7 +26,7 @@ def test_signatures(module, name, text):
     if name in ("finfo", "iinfo"):  # NumPy's classes
         assert getattr(module, name)(np.float32 if name == "finfo" else np.int8).bits == {"finfo": 32, "iinfo": 8}[name]
         return
-    if NUMPY < (2, 1) and name in ("arange", "from_dlpack"):
+    if NUMPY < (2, 4) and name in ("arange", "from_dlpack"):
         pytest.skip("NumPy's builtin does not tell its arguments; test_calls makes the calls")
     wanted = list(inspect.signature(eval(f"lambda {text[1:-1]}: None")).parameters.values())
     ours = list(inspect.signature(getattr(module, name)).parameters.values())
@@ -163,7 +163,8 @@ def test_the_namespaces_information():
     info = fnp.__array_namespace_info__()
     for name in standard.INFO.split():
         assert hasattr(info, name)
-    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+    size = {"max dimensions": 64} if NUMPY >= (2, 3) else {}
+    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, **size}
     assert list(info.devices()) == ["cpu"]
     assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}
     assert set(info.dtypes()) == set(standard.DTYPES.split())

@@ -372,6 +372,8 @@ def while_loop(
 
 def _bounded_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, max_steps: int) -> Any:
     """Run a loop of at most `max_steps` as blocks of steps, each block recomputed in the backward pass."""
+    if not isinstance(max_steps, (int, np.integer)):
+        raise TypeError(f"while_loop: max_steps must be an int, got {max_steps!r}")
     if max_steps < 0:
         raise ValueError(f"while_loop: max_steps must not be negative, got {max_steps}")
     init = tree.map(lambda x: _array(as_operand(x, "init_val of while_loop")), init)

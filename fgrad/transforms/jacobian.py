@@ -14,6 +14,7 @@ from fgrad.core import ArrayType, state, type_of
 from fgrad.source import function_label
 from fgrad.transforms.jvp import jvp
 from fgrad.transforms.linearize import (
+    as_argnums,
     as_operand,
     check_callable,
     check_cotangent,
@@ -107,6 +108,7 @@ def jacfwd(
                [0., 4.]])
     """
     check_callable("jacfwd", fun)
+    argnums = as_argnums(argnums)
 
     @functools.wraps(fun, updated=())
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
@@ -150,6 +152,7 @@ def jacrev(
                [0., 4.]])
     """
     check_callable("jacrev", fun)
+    argnums = as_argnums(argnums)
 
     @functools.wraps(fun, updated=())
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:

@@ -350,7 +350,9 @@ def as_operand(x: Any, name: str = "argument") -> Any:
     elif hasattr(x, "device") and hasattr(x, "__cuda_array_interface__"):
         return x
     x = np.asarray(x)
-    if x.dtype.kind not in "biufcV":
+    if x.dtype.kind not in "biufcV" or (
+        x.dtype.type is np.void and x.dtype.itemsize
+    ):  # structured ones; float0 is none
         raise TypeError(f"{name}: arrays of dtype {x.dtype} cannot be differentiated or traced")
     return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
@@ -590,6 +592,7 @@ def _with_gradient(
 ) -> Callable[..., Any]:
     """Return the function that `value_and_grad` and `grad` are made of."""
     about = "grad", fun
+    argnums = as_argnums(argnums)
     check = functools.partial(_check_input, holomorphic, allow_int)
 
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
@@ -646,17 +649,32 @@ def grad(
     return grad_fun
 
 
+def as_argnums(argnums: Any) -> int | tuple[int, ...]:
+    """Return `argnums` as an int or a tuple of ints, NumPy's integers included; TypeError if it is neither."""
+    try:
+        return int(operator.index(argnums))
+    except TypeError:
+        pass
+    try:
+        return tuple([int(operator.index(n)) for n in argnums])
+    except TypeError:
+        raise TypeError(f"argnums must be an int or a sequence of ints, got {argnums!r}") from None
+
+
 def positions(argnums: int | Sequence[int], count: int) -> Sequence[int]:
-    """Return `argnums` as positions from the start; TypeError if arguments are missing, ValueError if it is too low."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    out = []
-    for n in numbers:
-        if not isinstance(n, int):
-            raise TypeError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
+    """Return `argnums` as positions from the start.
+
+    TypeError if arguments are missing, ValueError if a number is too low or one argument is asked for twice.
+    """
+    numbers = as_argnums(argnums)
+    out: list[int] = []
+    for n in (numbers,) if isinstance(numbers, int) else numbers:
         if not -count <= n < count:
             raise (TypeError if n > 0 else ValueError)(
                 f"argnums={argnums} asks for argument {n}, but the function was called with {count} positional"
             )
+        if n % count in out:
+            raise ValueError(f"argnums={argnums} asks for argument {n % count} twice")
         out.append(n % count)
     return out
 

@@ -203,3 +203,15 @@ def test_a_program_of_a_hundred_thousand_steps():  # for tapes as long see tests
     program = fgrad.make_ir(chain)(1.0)
     assert len(program.equations) == 100_000
     program.simplify().check()
+
+
+@pytest.mark.parametrize("transform", [fgrad.grad, fgrad.jacfwd, fgrad.jacrev])
+def test_argnums_of_all_kinds(transform):
+    f = lambda x, y: x * y  # noqa: E731
+    assert transform(f, np.int64(1))(2.0, 3.0) == 2.0
+    assert transform(f, (np.int64(1), -2))(2.0, 3.0) == (2.0, 3.0)
+    with pytest.raises(ValueError, match=r"argnums=\(0, -2\) asks for argument 0 twice"):
+        transform(f, (0, -2))(2.0, 3.0)
+    for wrong in (None, 1.0, "0", (0, "1")):
+        with pytest.raises(TypeError, match="argnums must be an int or a sequence of ints, got"):
+            transform(f, wrong)

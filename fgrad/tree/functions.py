@@ -205,26 +205,24 @@ def flatten_with_path(
         ([((DictKey(key='a'), SequenceKey(idx=0)), 1)], TreeDef({'a': [*]}))
     """
     out: list[tuple[Path, Any]] = []
-
-    def taken_whole(path: Path, node: Any) -> bool:
-        if is_leaf is None:
-            return False
-        return is_leaf(path, node) if is_leaf_takes_path else is_leaf(node)
-
-    def flatten_at(path: Path, node: Any) -> TreeDef:
-        node_type = node_type_of(type(node))
-        if node_type is None or taken_whole(path, node):
-            out.append((path, node))
-            return LEAF
-        children, data = node_type.flatten(node)
-        children = tuple(children)
-        keys = keys_of(node_type, node, len(children))
-        return make(node_type, data, tuple([flatten_at(path + (key,), child) for key, child in zip(keys, children)]))
-
+    taken_whole = is_leaf if is_leaf_takes_path or is_leaf is None else lambda path, node: is_leaf(node)
     try:
-        return out, flatten_at((), tree)
+        return out, _flatten_at((), tree, taken_whole, out)
     except RecursionError as error:
         raise RecursionError(_TOO_DEEP) from error
+
+
+def _flatten_at(path: Path, node: Any, taken_whole: Any, out: list[tuple[Path, Any]]) -> TreeDef:
+    """Give the structure of a node and append its leaves. No closure: one that calls itself would keep them alive."""
+    node_type = node_type_of(type(node))
+    if node_type is None or (taken_whole is not None and taken_whole(path, node)):
+        out.append((path, node))
+        return LEAF
+    children, data = node_type.flatten(node)
+    children = tuple(children)
+    keys = keys_of(node_type, node, len(children))
+    parts = [_flatten_at(path + (key,), child, taken_whole, out) for key, child in zip(keys, children)]
+    return make(node_type, data, tuple(parts))
 
 
 def leaves_with_path(tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False) -> list[tuple[Path, Any]]:

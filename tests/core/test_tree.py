@@ -3,8 +3,10 @@
 import copy
 import dataclasses
 import functools
+import gc
 import operator
 import pickle
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import NamedTuple
 
@@ -758,3 +760,18 @@ def test_keys_are_immutable_values(key):
     assert key != tree.SequenceKey(7) and repr(key) == eval("repr(tree." + repr(key) + ")")
     with pytest.raises(AttributeError, match="immutable"):
         setattr(key, type(key).__slots__[0], 3)
+
+
+def test_leaves_with_paths_leave_no_cycles():
+    class Leaf:
+        pass
+
+    leaf = Leaf()
+    alive = weakref.ref(leaf)
+    gc.disable()
+    try:
+        assert tree.leaves_with_path([leaf], lambda path, node: False, True)[0][1] is leaf
+        del leaf
+        assert alive() is None
+    finally:
+        gc.enable()

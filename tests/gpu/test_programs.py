@@ -130,6 +130,17 @@ def test_sums_mask_only_what_is_not_zero_beyond_the_end():
     assert "tl.where(mask" in shifted
 
 
+def test_products_add_biases_and_residuals_before_they_store():
+    w, row = RNG.normal(size=(100, 100)).astype(np.float32), B
+    plan = compare(lambda x, w, b: fnp.tanh(x @ w + b + x), X, w, row, rtol=1e-4)
+    steps = [part.equation for part in plan.parts if isinstance(part, Step)]
+    assert [eq.prim.name for eq in steps] == ["product_and_sum"]
+    assert len(steps[0].inputs) == 4
+    plan = compare(lambda x, w, b: (x @ w, x @ w + b), X, w, row, rtol=1e-4)
+    assert [part.equation.prim.name for part in plan.parts if isinstance(part, Step)] == ["dot_general"]
+    compare(lambda x, w: x @ w + w.T[:6], X, w, rtol=1e-4)
+
+
 def test_results_are_arrays_of_their_own():
     x = X.copy()
     a, b, c = GpuProgram(program_of(lambda x: (x, x * 1.0, x.T), x)).compute(x)

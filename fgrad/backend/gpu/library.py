@@ -36,8 +36,11 @@ def kernel_for(eq: Equation) -> Callable[..., Any] | None:
 
 
 def _dot_general(eq: Equation) -> Callable[..., Any] | None:
-    """A product of matrices: batch axes first, then what is left of either side, the contracted axes as one."""
-    x, y = (a.type for a in eq.inputs)
+    """A product of matrices: batch axes first, then what is left of either side, the contracted axes as one.
+
+    Further operands are added: see `fgrad.backend.gpu.epilogue`.
+    """
+    x, y = (a.type for a in eq.inputs[:2])
     if x.dtype != y.dtype or not is_float(x.dtype):
         return None
     (xc, yc), (xb, yb) = eq.params["contract"], eq.params["batch"]
@@ -48,15 +51,22 @@ def _dot_general(eq: Equation) -> Callable[..., Any] | None:
         math.prod([kind.shape[a] for a in axes]) for kind, axes in ((x, xb), (x, x_free), (x, xc), (y, y_free))
     )
     shape = eq.outputs[0].type.shape
+    has_bias = eq.params.get("bias", False)
 
-    def run(left: Any, right: Any) -> Any:
+    def run(left: Any, right: Any, *added: Any) -> Any:
         from fgrad.triton_kernels import matmul
 
+        bias = added[0] if has_bias else None
+        others = [_packed(other).reshape((batch, rows, columns)) for other in added[has_bias:]]
         left = left.transpose((*xb, *x_free, *xc)).reshape((batch, rows, inner))
         right = right.transpose((*yb, *yc, *y_free)).reshape((batch, inner, columns))
-        return matmul.matmul_forward(left, right).reshape(shape)
+        return matmul.product(left, right, bias, add=others[0] if others else None).reshape(shape)
 
     return run
+
+
+def _packed(x: Any) -> Any:
+    return x if x.flags.c_contiguous else x.copy()
 
 
 def _place(eq: Equation) -> Callable[..., Any] | None:
@@ -143,6 +153,7 @@ def _counted(i: Any, entries: int) -> Any:
 
 _LIBRARY: dict[str, Callable[[Equation], Callable[..., Any] | None]] = {
     "dot_general": _dot_general,
+    "product_and_sum": _dot_general,
     "place": _place,
     "argmax": _argmax,
     "cumsum": _cumsum,

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fgrad.backend.gpu.epilogue import product_and_sum
 from fgrad.backend.gpu.expressions import wide
 from fgrad.backend.gpu.fusion import Kernel, Step
 from fgrad.backend.gpu.program import GpuProgram, kernel_of
 from fgrad.backend.gpu.source import Source
-from fgrad.backend.lowered import flops, flops_of
+from fgrad.backend.lowered import flops_of
+from fgrad.core import TABLE
 from fgrad.program import Equation, Literal, Program
 from fgrad.triton_kernels.cards import CARDS, projected
 
@@ -73,7 +75,7 @@ class LoweredGpu:
                 self.parts += self._kernel(part, next(sources), cards)
             else:
                 self.parts.append(_step(part, cards))
-        self.flops = flops(self.simplified)
+        self.flops = sum(part.flops for part in self.parts)
         self.moved = sum(part.moved for part in self.parts)
         self.least = _bytes(
             [*self.simplified.inputs, *(v for v, _ in self.simplified.consts), *self.simplified.outputs]
@@ -155,11 +157,20 @@ def _step(step: Step, cards: Any) -> Part:
     moved = _bytes([*eq.inputs, *eq.outputs])
     work = _flops(eq)
     dtype = eq.outputs[0].type.dtype.name
-    seconds = {name: projected(card, moved, work, dtype, eq.prim.name == "dot_general") for name, card in cards.items()}
+    seconds = {name: projected(card, moved, work, dtype, _is_product(eq)) for name, card in cards.items()}
     return Part(eq.prim.name, "library", (eq.prim.name,), "", moved, work, None, seconds)
 
 
+def _is_product(eq: Equation) -> bool:
+    return eq.prim.name == "dot_general" or eq.prim is product_and_sum
+
+
 def _flops(eq: Equation) -> int:
+    if eq.prim is product_and_sum:
+        added = len(eq.inputs) - 2
+        inputs = [a.type for a in eq.inputs[:2]]
+        out = eq.outputs[0].type
+        return flops_of(TABLE["dot_general"], eq.params, inputs, [out]) + added * out.size
     return flops_of(eq.prim, eq.params, [a.type for a in eq.inputs], [v.type for v in eq.outputs])
 
 

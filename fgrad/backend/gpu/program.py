@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fgrad.backend.gpu.epilogue import with_epilogues
 from fgrad.backend.gpu.expressions import wide
 from fgrad.backend.gpu.fusion import Kernel, Step, plan, reduced_along
 from fgrad.backend.gpu.library import kernel_for
@@ -34,7 +35,7 @@ class GpuProgram:
     """
 
     def __init__(self, program: Program, fast_math: bool = False):
-        self.program = in_kernel_terms(prepare(program, fast_math))
+        self.program = with_epilogues(in_kernel_terms(prepare(program, fast_math)))
         self.label = program.label
         self.out_types = program.out_types
         self.plan = plan(self.program)

@@ -55,6 +55,7 @@ test-triton36: $(OLDEST)/.with-triton36  ## The kernels' fast tests on the oldes
 CUDA ?= cuda13
 gpu: $(GPU)/.with-test $(GPU)/.with-$(CUDA)  ## On a machine with a GPU: kernels beside the twin, then the roofline
 	$(GPU)/bin/python -m tests.triton.gpu
+	$(GPU)/bin/python -m tests.gpu.card
 
 docs: $(VENV)/.with-docs  ## Build the site into out/site; a warning is an error
 	$(RUN) sphinx -q -W --keep-going -b html docs out/site

@@ -138,3 +138,14 @@ def test_without_a_gpu_the_error_says_so(monkeypatch):
     monkeypatch.setattr(interop, "has_gpu", lambda: False)
     with pytest.raises(RuntimeError, match='device="cuda" needs a GPU, and there is none'):
         fgrad.jit(loss, device="cuda")(W, X)
+
+
+@pytest.mark.heavy
+def test_the_script_for_a_card(card, capsys):
+    from tests.gpu import card as script
+
+    names = ("softmax", "layer norm and GELU, backward", "step of a perceptron")
+    assert script.main(lambda x: DeviceArray(np.array(x)), names) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:48].strip() for line in lines[:3]] == list(names)
+    assert lines[-1] == "0 failures"

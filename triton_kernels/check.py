@@ -17,9 +17,10 @@ from .twin import Memory, interpret
 
 _LOAD, _STORE, _ATOMIC = 0, 1, 2
 _ACTIONS = ("loads", "stores", "updates atomically")
-# Two bit patterns for undefined values, a large number and one far below zero in every floating type: arithmetic keeps
-# them apart, so do min and max, and NaN would not.
-_PATTERNS = (0x5D, 0xDA)
+# Two bit patterns for undefined values, a large number and one far below zero in every floating type, whose squares do
+# not overflow: arithmetic keeps them apart, and so do min and max. The third is NaN, which times 0 is not 0.
+_PATTERNS = (0x55, 0xD3)
+_NAN = 0xFF
 
 
 class KernelDefect(AssertionError):
@@ -79,14 +80,12 @@ def check_kernel(kernel, grid, *args, outputs=(), programs=None, overflow=True, 
     """
     launch = Launch(kernel, grid, args, meta)
     _require_arrays(launch, outputs)
-    whole = programs is None
-    first, second = (_run(launch, pattern, outputs if whole else (), programs, overflow) for pattern in _PATTERNS)
-    findings = [
-        *first.findings,
-        *_races(first.log),
-        *_undefined(first, second),
-        *first.unwritten(outputs if whole else ()),
-    ]
+    outputs = outputs if programs is None else ()
+    first, second = (_run(launch, pattern, outputs, programs, overflow) for pattern in _PATTERNS)
+    undefined = _undefined(first, second)
+    if first.met_undefined and not undefined:
+        undefined = _undefined(first, _run(launch, _NAN, outputs, programs, overflow))
+    findings = [*first.findings, *_races(first.log), *undefined, *first.unwritten(outputs)]
     return [*findings, *_over_limits(launch, targets)]
 
 
@@ -174,6 +173,7 @@ class _WatchedMemory(Memory):
     def __init__(self, pattern):
         super().__init__()
         self.pattern = pattern
+        self.met_undefined = False
         self.log = []
         self.found = {}
         self.before = []
@@ -196,6 +196,7 @@ class _WatchedMemory(Memory):
         self.note("overflow" if "overflow" in message else "assertion", message, source=source)
 
     def undefined(self, shape, dtype):
+        self.met_undefined = True
         return np.full(shape, pattern_value(self.pattern, dtype))
 
     def loaded(self, buffer, offsets, dtype):
@@ -270,10 +271,13 @@ def _named(launch):
 
 def _require_arrays(launch, outputs):
     """Refuse names of outputs that are not those of array arguments: nothing would be held to be written."""
-    arrays = [name for name, value in _named(launch) if isinstance(value, np.ndarray)]
+    arrays = {name: value for name, value in _named(launch) if isinstance(value, np.ndarray)}
     wrong = [name for name in outputs if name not in arrays]
     if wrong:
         raise ValueError(f"outputs: got {', '.join(wrong)}, expected names out of {', '.join(arrays) or 'none'}")
+    for name in outputs:
+        if not arrays[name].flags.writeable:
+            raise ValueError(f"outputs: {name} is read-only")
 
 
 def _run(launch, pattern, outputs, programs, overflow):

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from . import toolchain
 from .runtime import launching
-from .signature import bind
+from .signature import TYPE_NAMES, bind
 from .store import remembered
 
 # Every Triton release tested passes two scratch pointers behind the kernel's own arguments.
 HIDDEN_ARGUMENTS = 2
+
+_TYPES = {*TYPE_NAMES.values(), "u1", "constexpr"}
 
 # Part of the key of stored reports, so that none outlives the code that made it.
 _REPORT_FORMAT = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
@@ -94,7 +96,7 @@ def compile_kernel(kernel, signature, constexprs=None, targets=tuple(LIMITS), *,
 
     Raises:
         AbiError: the binary takes other parameters than the signature says.
-        ValueError: an unknown target or parameter name.
+        ValueError: an unknown target, parameter or type.
 
     >>> from fgrad.triton_kernels import compile_kernel
     >>> from fgrad.triton_kernels.tiling import fill_kernel
@@ -178,6 +180,8 @@ def _compiler_input(kernel, signature, constexprs):
     types, attributes = {}, {}
     for position, name in enumerate(names):
         kind, _, divisor = str(signature.get(name, "constexpr")).partition(":")
+        if kind.lstrip("*").isalnum() and kind.removeprefix("*") not in _TYPES:
+            raise ValueError(f"signature: {name} has type {kind!r}, expected one of {sorted(_TYPES)}, or a * before it")
         types[name] = kind
         if divisor == "16" or (kind.startswith("*") and not divisor):
             attributes[(position,)] = [["tt.divisibility", 16]]

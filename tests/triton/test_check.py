@@ -174,6 +174,33 @@ def test_an_undefined_value_that_is_the_largest_or_the_least(dtype, largest):
     assert only(check_kernel(row_extreme, 1, x, out, 6, LARGEST=largest, BLOCK=8)).kind == "undefined"
 
 
+@triton.jit
+def sum_over_mask(x, out, n, SQUARES: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    if SQUARES:
+        gap = value - tl.sum(value, 0) / n
+        tl.store(out, tl.sum(gap * gap, 0))
+    else:
+        tl.store(out, tl.sum(value * (at < n), 0))
+
+
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, ml_dtypes.bfloat16])
+def test_undefined_values_that_are_squared_or_multiplied_by_zero(dtype, squares):
+    x, out = np.ones(20, dtype), np.empty(1, dtype)
+    assert only(check_kernel(sum_over_mask, 1, x, out, 20, SQUARES=squares, BLOCK=1024)).kind == "undefined"
+
+
+def test_a_store_to_what_is_read_only():
+    out = np.zeros(8, np.float32)
+    out.flags.writeable = False
+    finding = only(check_kernel(fill_kernel, 1, out, 8, 1.0, BLOCK=8))
+    assert (finding.kind, finding.argument, finding.message) == ("bounds", "out", "store is read-only")
+    with pytest.raises(ValueError, match="outputs: out is read-only"):
+        check_kernel(fill_kernel, 1, out, 8, 1.0, BLOCK=8, outputs=["out"])
+
+
 def test_what_is_asked_for_in_vain_is_refused():
     out = np.zeros(8, np.float32)
     with pytest.raises(ValueError, match="outputs: got oot, value, expected names out of out"):

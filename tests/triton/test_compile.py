@@ -132,6 +132,8 @@ def test_unknown_names_are_refused():
         compile_kernel(copy, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 16}, ["sm_12"])
     with pytest.raises(ValueError, match=r"unknown parameters \['z'\], missing parameters \['out'\]"):
         compile_kernel(copy, {"x": "*fp32", "z": "*fp32", "n": "i32"}, {"BLOCK": 16}, ["sm_90"])
+    with pytest.raises(ValueError, match=r"signature: x has type '\*float16', expected one of"):
+        compile_kernel(copy, {"x": "*float16", "out": "*fp32", "n": "i32"}, {"BLOCK": 16}, ["sm_90"])
 
 
 @pytest.mark.slow

@@ -202,6 +202,8 @@ class Memory:
             offsets = pointers[lanes] - buffer.low
             bad = self._bad(buffer, offsets, dtype, action)
             if bad is not None:
+                if bad.all():
+                    continue
                 lanes = lanes.copy()
                 lanes[lanes] = ~bad
                 offsets = offsets[~bad]
@@ -211,6 +213,7 @@ class Memory:
         """Refuse accesses that are read-only, misaligned or outside; return which, or None."""
         if action != "load" and not buffer.array.flags.writeable:
             self.refuse(action, buffer, "is read-only")
+            return np.ones(offsets.shape, np.bool_)
         misaligned = (offsets + buffer.low) % dtype.itemsize != 0
         if misaligned.any():
             self.refuse(action, buffer, f"address is not a multiple of {dtype.itemsize} bytes")

@@ -159,6 +159,7 @@ _RULES: dict[str, Callable[[Equation, int], Tiled | None]] = {
     "transpose": _transpose,
     "slice": _slice,
     "cast": _elementwise,
+    "named": _elementwise,
     "to_integer": _elementwise,
     "dot_general": _dot,
 }

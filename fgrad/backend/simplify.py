@@ -329,6 +329,11 @@ def _same_type(r: _Rewriter, eq: Equation) -> Atom | None:
     return eq.inputs[0] if _same(eq.inputs[0], eq) else None
 
 
+def _named(r: _Rewriter, eq: Equation) -> Atom | None:
+    """Drop a name; what a checkpoint computes again has one that is no string, and stays apart from the first time."""
+    return _same_type(r, eq) if isinstance(eq.params["name"], str) else None
+
+
 def _reshape(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
     if _same(eq.inputs[0], eq):
         return eq.inputs[0]
@@ -438,7 +443,7 @@ _RULES: dict[str, Callable[[_Rewriter, Equation], Any]] = {
     "cast": _same_type,
     "copy": _same_type,
     "stop_gradient": _same_type,
-    "named": _same_type,
+    "named": _named,
     "broadcast": _same_type,
     "reshape": _reshape,
     "transpose": _transpose,

@@ -48,6 +48,16 @@ from fgrad.transforms.vmap import Batch
 
 Policy = Callable[..., bool]
 
+
+class Again:
+    """The name of what values are computed from a second time: equal to no other, so that jit does not merge the two."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "again"
+
+
 named = linear(
     "named",
     lambda x, *, name: np.asarray(x)[...],
@@ -187,10 +197,12 @@ def _pull_again(program: Program, mask: Mask, kept: Sequence[Var]) -> tuple[Prog
     """Record `(inputs, kept values, cotangents of active outputs) -> cotangents of reached inputs` as one Program."""
     recorder = Trace.alone(f"pull of {program.label}")
     inputs = [recorder.input(t) for t in program.in_types]
+    again = Again()
+    apart = [under(recorder, lambda x: named(x, name=again), x) if differentiable(x.type) else x for x in inputs]
     given = {id(v): recorder.input(v.type) for v in kept}
     tape = under(recorder, tapes.reverse, program.label)
     leaves = [leaf() if m and differentiable(t) else None for m, t in zip(mask, program.in_types, strict=True)]
-    args = [x if n is None else LinearTracer(tape, x, n) for x, n in zip(inputs, leaves, strict=True)]
+    args = [x if n is None else LinearTracer(tape, x, n) for x, n in zip(apart, leaves, strict=True)]
     outs = under(tape, lambda: _run_with(attributed(program), args, given))
     active = tuple(x.__class__ is LinearTracer and x.interpreter is tape for x in outs)
     cts: dict[Any, Any] = {}

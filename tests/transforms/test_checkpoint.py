@@ -59,3 +59,23 @@ def test_closures_trees_and_statics():
     np.testing.assert_allclose(fgrad.grad(loss)(2.0), fgrad.grad(lambda w: (np.sin(X * w) ** 2).sum())(2.0))
     with pytest.raises(TypeError, match="expects a function"):
         fgrad.checkpoint(3)
+
+
+@pytest.mark.parametrize("shape", [(50, 40), (600, 400)])  # straight-line code, and tiles
+def test_jit_computes_again_what_a_checkpoint_does_not_keep(shape):
+    def block(x):
+        for k in range(4):
+            x = np.tanh(x) * (1 + 0.1 * k)
+        return x
+
+    def loss(f, x):
+        return f(f(f(x))).sum()
+
+    x = np.random.default_rng(0).normal(size=shape)
+    plain = fgrad.jit(fgrad.grad(lambda x: loss(block, x)))
+    again = fgrad.jit(fgrad.grad(lambda x: loss(fgrad.checkpoint(block), x)))
+    np.testing.assert_array_equal(again(x), plain(x))
+    counts = [sum(eq.prim.name == "tanh" for eq in f.lower(x).simplified.equations) for f in (plain, again)]
+    assert counts == [12, 20]  # nobody asks for the value, so the last block runs in the backward pass alone
+    held = [f.lower(x).arena_bytes for f in (plain, again)]
+    assert held[1] < 0.75 * held[0]

@@ -50,7 +50,7 @@ Policy = Callable[..., bool]
 
 
 class Again:
-    """The name of what values are computed from a second time: equal to no other, so that jit does not merge the two."""
+    """The name of what is computed from a second time: equal to no other, so that jit does not merge the two."""
 
     __slots__ = ()
 

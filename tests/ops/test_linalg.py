@@ -140,7 +140,7 @@ def test_solve_is_linear_in_the_right_hand_side():
 
 def test_pinv_keeps_the_rank():
     """At a matrix of rank 2 the derivative is right along directions that keep the rank."""
-    rng = np.random.default_rng(0)  # the same whichever tests ran before: a product close to rank 1 has large derivatives
+    rng = np.random.default_rng(0)  # near rank 1 derivatives are large: the same draws in any order of tests
     left, right = rng.normal(size=(4, 2)), rng.normal(size=(2, 3))
     check(lambda a, b: m.pinv(m.mm(a, b), rtol=1e-6), left, right)
     check(lambda a, b: m.pinv(m.mm(a, b), rtol=1e-6), left + 1j, right - 2j)

@@ -17,8 +17,12 @@ from fgrad import forks
 ALONE = 2**18
 """OpenBLAS itself stays on one thread for products of fewer multiplications than this."""
 
+SMALL = 2**22
+"""A single product of fewer multiplications than this gains little from several threads, and loses much where other
+processes keep the cores busy: threads of OpenBLAS wait for each other in loops."""
+
 FEW = 2**26
-"""Products of fewer multiplications than this are faster on one thread."""
+"""Where a plan has products of fewer multiplications than this alone, it is faster on one thread."""
 
 
 class _Blas:

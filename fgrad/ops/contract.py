@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from fgrad.core import ArrayType, type_of
 from fgrad.kinds import bilinear
-from fgrad.ops.blas import ALONE, FEW, one_thread
+from fgrad.ops.blas import ALONE, SMALL, one_thread
 from fgrad.ops.shape import as_slices, inverse, move_axis, pad, padding_of, reverse
 
 _HALF = "e"  # the code of float16, for which there is no BLAS and whose sums want single precision
@@ -118,7 +118,7 @@ def _as_matrices(x, y, layout):
 
 def _product(x, y):
     """Return the product of two matrices or vectors, on one thread if BLAS would divide too little among several."""
-    if x.ndim == y.ndim == 2 and ALONE < x.size * y.shape[1] < FEW:
+    if x.ndim == y.ndim == 2 and ALONE < x.size * y.shape[1] < SMALL:
         with one_thread():
             return x.dot(y)
     return x.dot(y)

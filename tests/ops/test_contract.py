@@ -209,6 +209,14 @@ def threads(monkeypatch):
     return settings
 
 
+@pytest.mark.parametrize(("size", "alone"), [(16, False), (128, True), (256, False)])
+def test_products_of_middle_size_run_on_one_thread(threads, size, alone):
+    x = np.random.default_rng(0).standard_normal((size, size))
+    found = c.dot_general(x, x, contract=((1,), (0,)), batch=((), ()))
+    np.testing.assert_allclose(found, x @ x, rtol=1e-10, atol=1e-10)
+    assert threads == ([4, 1, 4] if alone else [4])
+
+
 def test_the_last_one_out_restores_the_threads(threads):
     with blas.one_thread():
         with pytest.raises(ValueError), blas.one_thread():

@@ -393,13 +393,3 @@ def test_gates_of_large_arrays_choose(dtype, step):
     np.testing.assert_array_equal(out, np.where(x > 0, x, 0))
     np.testing.assert_array_equal(found, np.where(x > 0, ct, np.zeros((), dtype)))
     assert found.dtype == dtype
-
-
-def test_products_of_middle_size_leave_the_threads_of_blas_as_they_were():
-    from fgrad.ops import blas
-
-    x = np.random.default_rng(0).standard_normal((128, 128))
-    blas._blas.look()
-    before = blas._blas.get and blas._blas.get()
-    np.testing.assert_allclose(fgrad.numpy.matmul(x, x), x @ x, rtol=1e-12, atol=1e-12)
-    assert (blas._blas.get and blas._blas.get()) == before

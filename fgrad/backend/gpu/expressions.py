@@ -7,11 +7,13 @@ kernel gives what NumPy gives there too.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fgrad.program import Equation
+from fgrad.program import Equation, Literal
 
 HELPERS = '''
 @triton.jit
@@ -109,6 +111,31 @@ def expression(eq: Equation) -> str | None:
     if kind in "iu" and name in _OF_INTEGERS:
         return _OF_INTEGERS[name]
     return text
+
+
+def filled(eq: Equation, names: Sequence[str]) -> str:
+    """Return an equation's expression with its operands in place, converted to the type it is computed in.
+
+    Args:
+        eq: one that has an expression.
+        names: those of its operands in the kernel; what stands for a number of the program is not looked at.
+    """
+    text = expression(eq)
+    assert text is not None
+    wanted = [computed(dtype) for dtype in operand_dtypes(eq) or ()]
+    parts = []
+    for a, name, kind in zip(eq.inputs, names, wanted, strict=True):
+        if isinstance(a, Literal):
+            parts.append(literal(a.value, kind))
+        else:
+            parts.append(name if computed(a.type.dtype) == kind else f"{name}.to({kind})")
+    out = computed(eq.outputs[0].type.dtype)
+    if out == "tl.float64":
+        text = text.replace("tl.sqrt_rn(", "tl.sqrt(")  # the former takes float32 alone
+    named = dict(zip("xyz", parts, strict=False)) | {"dtype": stored(eq.outputs[0].type.dtype)}
+    named |= {name: repr(value) for name, value in eq.params.items() if isinstance(value, (int, float))}
+    text = re.sub(r"\b[a-z]+\b", lambda m: named.get(m[0], m[0]), text)
+    return f"({text}).to({out})" if eq.prim.name in ("cast", "to_integer", "sign") else text
 
 
 def operand_dtypes(eq: Equation) -> list[Any] | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fgrad.backend.gpu.expressions import HELPERS, computed, expression, is_float, literal, operand_dtypes, stored
+from fgrad.backend.gpu.expressions import HELPERS, computed, filled, is_float, stored
 from fgrad.backend.gpu.fusion import FULL, LONGEST_APART, LONGEST_ROW, REDUCTIONS, ROW, Kernel
 from fgrad.backend.gpu.layout import Access, access, packed
 from fgrad.backend.gpu.padding import COLUMNS, ROWS, loaded_zero, zero_beyond
@@ -274,24 +273,7 @@ class _Writer:
         return f"tl.where({'here' if self.flat else 'mask'}, {value}, {_identity(eq)})"
 
     def _expression(self, eq: Equation) -> str:
-        """Return an equation's expression with its operands in place, converted to the type it is computed in."""
-        text = expression(eq)
-        assert text is not None
-        wanted = [computed(dtype) for dtype in operand_dtypes(eq) or ()]
-        parts = []
-        for k, a in enumerate(eq.inputs):
-            if isinstance(a, Literal):
-                parts.append(literal(a.value, wanted[k]))
-                continue
-            name = self._operand(eq, k)
-            parts.append(name if computed(a.type.dtype) == wanted[k] else f"{name}.to({wanted[k]})")
-        out = computed(eq.outputs[0].type.dtype)
-        if out == "tl.float64":
-            text = text.replace("tl.sqrt_rn(", "tl.sqrt(")  # the former takes float32 alone
-        named = dict(zip("xyz", parts, strict=False)) | {"dtype": stored(eq.outputs[0].type.dtype)}
-        named |= {name: repr(value) for name, value in eq.params.items() if isinstance(value, (int, float))}
-        filled = re.sub(r"\b[a-z]+\b", lambda m: named.get(m[0], m[0]), text)
-        return f"({filled}).to({out})" if eq.prim.name in ("cast", "to_integer", "sign") else filled
+        return filled(eq, ["" if isinstance(a, Literal) else self._operand(eq, k) for k, a in enumerate(eq.inputs)])
 
     def _named(self, eq: Equation, text: str) -> str:
         name = f"v{next(self.counter)}"

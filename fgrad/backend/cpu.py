@@ -11,7 +11,7 @@ import itertools
 import linecache
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,7 @@ from fgrad.backend.scalar import scalar_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import ArrayType
 from fgrad.ops.blas import FEW, one_thread
+from fgrad.ops.shape import as_slices
 from fgrad.program import Atom, Equation, Literal, Program, Var
 
 _RISKY = frozenset(
@@ -79,6 +80,8 @@ class Generator:
         for k, (a, mode) in enumerate(zip(program.outputs, modes or [], strict=False)):
             if mode == "write":
                 self.targets.setdefault(id(a), f"o{k}")
+        self.parts = _computed_in_place(program, {*self.returned, *self.targets})
+        self.wholes: dict[int, np.ndarray[Any, Any]] = {}
         for k, v in enumerate(program.inputs):
             self.places[id(v)] = Place(f"x{k}", fresh=k >= len(program.inputs) - owned)
         for v, x in program.consts:
@@ -126,6 +129,8 @@ class Generator:
         if id(v) in self.targets:
             self.places[id(v)] = Place(self.targets[id(v)], fresh=True)
             return self.places[id(v)]
+        if id(v) in self.parts:
+            return self._into_part(v, self.parts[id(v)])
         for a in reuse:
             place = self.place(a)
             if self.dies(a) and place.array is not None and _fills(place, kind) and self._alone(place, reuse):
@@ -137,6 +142,18 @@ class Generator:
         self.live.append(block)
         self.places[id(v)] = Place(self.arena.view(block, array), array, block)
         return self.places[id(v)]
+
+    def _into_part(self, v: Var, eq: Equation) -> Place:
+        """Return the part, of the zeros that `eq` places a value in, that is the value's."""
+        block, whole = self.arena.take_bordered(eq.outputs[0].type.shape, v.type.dtype)
+        self.wholes[id(eq)] = whole
+        part = whole[as_slices(eq.params["index"])]
+        self.places[id(v)] = Place(self.arena.view(block, part), part, block)
+        return self.places[id(v)]
+
+    def computed_in(self, eq: Equation) -> np.ndarray[Any, Any] | None:
+        """Return the array of a `place` whose operand was computed in it, None if it was computed elsewhere."""
+        return self.wholes.get(id(eq))
 
     def _alone(self, place: Place, operands: Sequence[Atom]) -> bool:
         """Return whether no other operand looks at the same block through another view."""
@@ -254,6 +271,27 @@ def _last_uses(program: Program) -> dict[int, int]:
     for a in program.outputs:
         last[id(a)] = end
     return last
+
+
+_LARGEST_BORDERED = 2**20
+"""Bytes up to which a placed value gets memory of its own."""
+
+
+def _computed_in_place(program: Program, elsewhere: Container[int]) -> dict[int, Equation]:
+    """Return which values are computed where a `place` equation wants them, by id: each with that equation.
+
+    Those are results of single ufuncs; neither they nor the placed arrays are `elsewhere`, in arrays that are given.
+    """
+    made = {id(eq.outputs[0]) for eq in program.equations if eq.prim.name not in emit.TABLE and emit.ufunc_of(eq)}
+    found: dict[int, Equation] = {}
+    for eq in program.equations:
+        if eq.prim.name != "place":
+            continue
+        (v,), (out,) = eq.inputs, eq.outputs
+        small = out.type.size * out.type.dtype.itemsize <= _LARGEST_BORDERED
+        if small and id(v) in made and id(v) not in elsewhere and id(out) not in elsewhere and v.type.size:
+            found.setdefault(id(v), eq)
+    return found
 
 
 # -------------------------------------------------------------------------------------------- compiled Programs

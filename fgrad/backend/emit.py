@@ -180,10 +180,13 @@ def slice_of(g: Any, eq: Equation) -> bool:
 
 
 def place(g: Any, eq: Equation) -> bool:
-    """Emit zeros with the operand written into a slice of them."""
+    """Emit zeros with the operand written into a slice of them; nothing where it was computed there."""
     v = eq.outputs[0]
     if g.is_returned(v) or g.has_target(v) or v.type.size == 0:
         return False
+    if g.computed_in(eq) is not None:
+        g.alias(v, g.place(eq.inputs[0]), g.computed_in(eq))
+        return True
     source = g.place(eq.inputs[0]).name
     out = g.into(v)
     part = out.array[as_slices(eq.params["index"])]

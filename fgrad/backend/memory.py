@@ -6,6 +6,7 @@ reshapes, transposes and slices of it cost nothing at run time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -26,14 +27,18 @@ class View(NamedTuple):
 
 
 class Block:
-    """Bytes shared by values one after the other; `last` is the step that uses it last."""
+    """Bytes shared by values one after the other; `last` is the step that uses it last.
 
-    __slots__ = ("array", "index", "last")
+    A `bordered` block is of one value for good, written into a part of it; the rest is zeros from the start.
+    """
 
-    def __init__(self, index: int, nbytes: int, last: int):
+    __slots__ = ("array", "index", "last", "bordered")
+
+    def __init__(self, index: int, nbytes: int, last: float, bordered: bool = False):
         self.index = index
         self.array = np.empty(nbytes, np.uint8)
         self.last = last
+        self.bordered = bordered
 
 
 class Arena:
@@ -46,7 +51,7 @@ class Arena:
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any], last: int) -> tuple[Block, np.ndarray[Any, Any]]:
         """Return a block and a contiguous view of it: the smallest free one that is large enough, else a new one."""
-        nbytes = max(_ALIGN, -(-int(np.prod(shape, dtype=np.int64)) * dtype.itemsize // _ALIGN) * _ALIGN)
+        nbytes = _rounded(shape, dtype)
         fitting = [b for b in self.free if nbytes <= b.array.nbytes <= 2 * nbytes]
         if fitting:
             block = min(fitting, key=lambda b: b.array.nbytes)
@@ -55,6 +60,12 @@ class Arena:
         else:
             block = Block(len(self.blocks), nbytes, last)
             self.blocks.append(block)
+        return block, np.ndarray(shape, dtype, block.array)
+
+    def take_bordered(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Block, np.ndarray[Any, Any]]:
+        """Return a block that is zeros but where its one value is written, and a view of the whole."""
+        block = Block(len(self.blocks), _rounded(shape, dtype), math.inf, bordered=True)
+        self.blocks.append(block)
         return block, np.ndarray(shape, dtype, block.array)
 
     def release(self, step: int, live: Sequence[Block]) -> list[Block]:
@@ -81,17 +92,23 @@ class Arena:
 
     def finish(self) -> Layout:
         """Return what is needed to build the arena for a call, and let go of the blocks used for planning."""
-        return Layout([b.array.nbytes for b in self.blocks], self.views)
+        return Layout([(b.array.nbytes, b.bordered) for b in self.blocks], self.views)
+
+
+def _rounded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Return the bytes of a block for an array."""
+    return max(_ALIGN, -(-math.prod(shape) * dtype.itemsize // _ALIGN) * _ALIGN)
 
 
 class Layout:
-    """The sizes of the blocks and the views of them."""
+    """The sizes of the blocks, whether they are bordered by zeros, and the views of them."""
 
-    def __init__(self, sizes: Sequence[int], views: Sequence[View]):
-        self.sizes = list(sizes)
+    def __init__(self, blocks: Sequence[tuple[int, bool]], views: Sequence[View]):
+        self.sizes = [nbytes for nbytes, _ in blocks]
+        self.bordered = [bordered for _, bordered in blocks]
         self.views = list(views)
 
     def build(self) -> list[np.ndarray[Any, Any]]:
         """Return the arrays of all views over newly allocated blocks."""
-        blocks = [np.empty(n, np.uint8) for n in self.sizes]
+        blocks = [(np.zeros if b else np.empty)(n, np.uint8) for n, b in zip(self.sizes, self.bordered, strict=True)]
         return [np.ndarray(v.shape, v.dtype, blocks[v.block], v.offset, v.strides) for v in self.views]

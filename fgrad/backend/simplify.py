@@ -6,6 +6,7 @@ the equations, each looked up in a table by primitive.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,6 +110,8 @@ class _Rewriter:
         self.consts = list(program.consts)
         self.equations: list[Equation] = []
         self.source = ""
+        self.uses = Counter(id(a) for eq in program.equations for a in eq.inputs)
+        self.uses.update(id(a) for a in program.outputs)
 
     def result(self) -> Program:
         for eq in self.program.equations:
@@ -145,6 +148,10 @@ class _Rewriter:
         """Return the equation that made `a`, if it is of the primitive `name`."""
         eq = self.made.get(id(a))
         return eq if eq is not None and eq.prim.name == name else None
+
+    def shared(self, a: Atom) -> bool:
+        """Return whether more than one equation, or output, needs a value."""
+        return self.uses[id(a)] > 1
 
     def constant(self, value: Any, kind: ArrayType) -> Var:
         """Return a new constant of type `kind` all of whose elements are `value`."""
@@ -222,7 +229,7 @@ def _neutral(value: Any, positions: Sequence[int]) -> Callable[[_Rewriter, Equat
 
 
 def _mul(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
-    found = _neutral(1, (0, 1))(r, eq) or _scaled(r, eq)
+    found = _neutral(1, (0, 1))(r, eq) or _scaled(r, eq) or _negative_factor(r, eq)
     if found is None and r.fast_math and any(r.value(a) == 0 for a in eq.inputs if r.value(a) is not None):
         return r.constant(0, eq.outputs[0].type)
     return found if found is not None else _scalar_operand(r, eq)
@@ -289,6 +296,18 @@ def _scaled(r: _Rewriter, eq: Equation) -> Equation | None:
     return None
 
 
+def _negative_factor(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
+    """Write (-x) * y as -(x * y), where no more is computed: the sign then goes with an addition, or a number."""
+    negated = [_negated(r, a) for a in eq.inputs] if _real(eq) else [None, None]
+    if None not in negated:
+        return _rewritten(r, "mul", negated, eq)  # type: ignore[arg-type]
+    for i, x in enumerate(negated):
+        a, other = eq.inputs[i], eq.inputs[1 - i]
+        if x is not None and not r.shared(a) and _same(a, eq) and r.value(other) is None:
+            return _rewritten(r, "neg", [r.apply("mul", *((x, other) if i == 0 else (other, x)))], eq)
+    return None
+
+
 def _div(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
     found = _neutral(1, (1,))(r, eq)
     return found if found is not None else _scalar_operand(r, eq)
@@ -318,7 +337,7 @@ def _neg(r: _Rewriter, eq: Equation) -> Atom | Equation | None:
     negated = _negated(r, x)
     if negated is not None and _same(negated, eq):
         return negated
-    factor = _factor(r, x)
+    factor = None if r.shared(x) else _factor(r, x)
     if factor is None:
         return None
     number = r.constant(-factor[0], ArrayType((), x.type.dtype))

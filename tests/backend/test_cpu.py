@@ -158,15 +158,7 @@ def test_arena_never_shows_through(monkeypatch):
     """Whatever is in the arena before a call, results are the same and share no memory with it or with each other."""
     w, x = RNG.normal(size=(4, 4)), RNG.normal(size=(3, 4))
     want = network(w, x)
-    build = memory.Layout.build
-
-    def poisoned(self):
-        arrays = build(self)
-        for a in arrays:
-            a.view(np.uint8).fill(255) if a.flags.c_contiguous and a.size else None
-        return arrays
-
-    monkeypatch.setattr(memory.Layout, "build", poisoned)
+    monkeypatch.setattr(memory.Layout, "build", poisoned_but_for_borders(memory.Layout.build))
     c = compiled(network, w, x)
     first = c.compute(w, x)
     kept = [a.copy() for a in first]
@@ -175,6 +167,48 @@ def test_arena_never_shows_through(monkeypatch):
         np.testing.assert_array_equal(a, k)
         np.testing.assert_allclose(a, v, rtol=1e-12)
         assert not np.shares_memory(a, b) and not np.shares_memory(a, w) and a.flags.owndata and a.flags.writeable
+
+
+def rosenbrock(x):
+    return fnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+PLACING = [
+    rosenbrock,
+    lambda x: fnp.sum(x[2:5] * x[::-2][:3]),
+    lambda x: fnp.sum(fnp.tanh(x[1:4]) ** 2) + fnp.sum(fnp.exp(x[1:4])),
+    lambda x: fnp.sum((x[:1] * x)[3:] ** 2),
+    lambda x: fnp.sum(fnp.outer(x, x)[1::2, ::3] ** 2),
+]
+
+
+@pytest.mark.parametrize("f", PLACING)
+@pytest.mark.parametrize("transform", [fgrad.grad, lambda f: fgrad.grad(lambda x: fnp.sum(fgrad.grad(f)(x) ** 2))])
+def test_values_computed_where_they_are_placed(f, transform, monkeypatch):
+    """Around a placed value there are zeros at every call, whatever the one before had."""
+    monkeypatch.setattr(memory.Layout, "build", poisoned_but_for_borders(memory.Layout.build))
+    gradient = transform(f)
+    jitted = fgrad.jit(gradient)
+    for x in (RNG.normal(size=8), np.full(8, np.nan), np.full(8, np.inf), RNG.normal(size=8)):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(jitted(x), gradient(x), rtol=1e-12)
+
+
+def poisoned_but_for_borders(build):
+    def poisoned(self):
+        arrays = build(self)
+        for a, view in zip(arrays, self.views, strict=True):
+            if not self.bordered[view.block] and a.flags.c_contiguous and a.size:
+                a.reshape(-1).view(np.uint8).fill(255)
+        return arrays
+
+    return poisoned
+
+
+def test_a_placed_value_is_written_once():
+    c = compiled(fgrad.grad(rosenbrock), np.ones(10))
+    assert "fill" not in c.source and "copyto" not in c.source
+    assert "fill" in compiled(fgrad.grad(rosenbrock), np.ones(2**18)).source
 
 
 def test_values_that_die_give_their_block_away():

@@ -14,6 +14,10 @@ SIMPLER = [
     (lambda x: x - -np.abs(x), ["abs", "add"]),
     (lambda x: -(3.0 * x), ["mul"]),
     (lambda x: -(x + x), ["mul"]),
+    (lambda x: x + -x * np.abs(x), ["abs", "mul", "sub"]),
+    (lambda x: x - np.abs(x) * -x, ["abs", "mul", "add"]),
+    (lambda x: 3.0 * x - -(3.0 * x) * x, ["mul", "mul", "add"]),
+    (lambda x: -x * -np.abs(x), ["abs", "mul"]),
     (lambda x: 2.0 * (3.0 * x), ["mul"]),
     (lambda x: 3.0 * (x * -4.0), ["mul"]),
     (lambda x: x**0 * x, []),
@@ -25,6 +29,7 @@ AS_IT_IS = [
     (lambda x: 3.0 * (5.0 * x), "both factors round"),
     (lambda x: 0.5 * (2.0 * x), "2 * x overflows where x does not"),
     (lambda x: 2.0 * (1e308 * x), "the product of the factors overflows"),
+    (lambda x: -x * np.ones((3, 11)), "the sign of a row costs less than that of a matrix"),
     (lambda x: -(x - 1.5), "0 - 0 is 0 either way round"),
     (lambda x: x + 0.0, "-0.0 + 0.0 is 0.0"),
 ]

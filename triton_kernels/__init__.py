@@ -17,6 +17,7 @@ _HOMES = {
     "Finding": ".check",
     "KernelDefect": ".check",
     "benchmark": ".timing",
+    "tuning": ".tune",
     "compile_kernel": ".compile",
     "compile_call": ".compile",
 }

@@ -14,6 +14,7 @@ so that its mask is the same in every kernel and for every block size.
 Ragged batches: sequences stand one after another in a single axis, and `starts` says where each begins.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -25,6 +26,7 @@ from .layout import packed
 from .reduction import column_sums
 from .runtime import empty, home_of, launch, strides, zeros
 from .tiling import accumulator, accumulator_dtype
+from .tune import launch_fastest
 
 
 def attention_forward(
@@ -80,12 +82,12 @@ def attention_forward(
     call = _Call(q, k, v, bias, seed, q_starts, k_starts, max_queries, max_keys, rate)
     options = _options(q, causal, window, softcap, scale, rate, precision)
     out, lse = call.new(q, call.q.shape, q.dtype), call.new(q, call.q.shape[:-1], accumulator_dtype(q.dtype))
-    launch(
+    launch_fastest(
         forward_kernel,
-        (call.query_programs(options["M"]),),
+        lambda named: call.query_programs(named["M"]),
         *(call.q, call.k, call.v, *call.extras, out, lse),
         *(*call.sizes, *map(strides, (call.q, call.k, call.v)), call.bias_steps, call.row_steps),
-        **options,
+        **_tuned(call, options),
     )
     return call.outside(out), lse[0] if call.ragged else lse
 
@@ -138,13 +140,18 @@ def attention_backward(
     )
     given = (mine, call.q, call.k, call.v, *call.extras, lse, delta)
     steps = (*map(strides, (mine, call.q, call.k, call.v)), call.bias_steps, call.row_steps)
-    launch(dq_kernel, query_programs, *(*given, dq, dbias, *call.sizes, *steps), **options)
-    launch(
+    launch_fastest(
+        dq_kernel,
+        lambda named: call.query_programs(named["M"]),
+        *(*given, dq, dbias, *call.sizes, *steps),
+        **_tuned(call, options),
+    )
+    launch_fastest(
         dkv_kernel,
-        (call.key_programs(options["M"]),),
+        lambda named: call.key_programs(named["N"]),
         *(*given, dk, dv, *call.sizes, *steps, call.key_row_steps),
         # A program owns a block of keys here. It keeps two blocks of results: more queries at a time would spill.
-        **{**options, "M": min(options["M"], 32), "N": options["M"]},
+        **_tuned(call, {**options, "M": min(options["M"], 32), "N": options["M"]}),
     )
     gradients = tuple(map(call.outside, (dq, dk, dv)))
     return gradients if bias is None else (*gradients, _sum_to(dbias, bias))
@@ -242,6 +249,27 @@ def _options(q, causal, window, softcap, scale, rate, precision):
         "num_warps": 8 if block * width >= 64 * 128 else 4,
         "num_stages": 2,
     }
+
+
+_BLOCKS = ("M", "N", "num_warps", "num_stages")
+
+
+def _tuned(call, options):
+    """Return options with the blocks, warps and stages apart, as what is chosen for a size."""
+
+    def configurations():
+        rule = {name: options[name] for name in _BLOCKS}
+        found = [rule]
+        for (height, width), warps in itertools.product(((1, 1), (2, 1), (1, 2), (0.5, 1), (1, 0.5)), (1, 2)):
+            m, n = int(rule["M"] * height), int(rule["N"] * width)
+            config = {**rule, "M": m, "N": n, "num_warps": max(4, min(8, warps * rule["num_warps"]))}
+            if min(m, n) >= 16 and config not in found:
+                found.append(config)
+        return found
+
+    fixed = {name: value for name, value in options.items() if name not in _BLOCKS}
+    heads, _, queries, keys, size = call.sizes
+    return {"configs": configurations, "sizes": (call.batch * heads, queries, keys, size), **fixed}
 
 
 def _check(q, k, v, bias, q_starts, k_starts):

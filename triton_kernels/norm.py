@@ -13,6 +13,7 @@ channels. To kernels it is a layer norm whose entry `at` takes the parameters of
 """
 
 import math
+from functools import partial
 
 import triton
 
@@ -24,11 +25,12 @@ from .tiling import (
     accumulator,
     accumulator_dtype,
     block_for,
-    block_options,
     row_block,
-    row_options,
+    row_configurations,
+    warps_around,
     warps_for,
 )
+from .tune import launch_fastest
 
 # Rows that one program adds up, and how many at a time, for the gradients of weight and bias.
 _ROWS_A_PROGRAM = 256
@@ -179,14 +181,16 @@ def _launch_forward(x, weight, bias, eps, centered, groups, spread):
     out = empty(x, (rows, columns), x.dtype)
     mean = empty(x, (rows,), dtype) if centered else None
     rstd = empty(x, (rows,), dtype)
-    launch(
+    launch_fastest(
         forward_kernel,
         (rows,),
         *(x, weight, bias, out, mean, rstd, columns, groups, spread),
         *(*strides(x), *_stride(weight), *_stride(bias)),
+        configs=partial(row_configurations, columns),
+        sizes=(rows, columns),
         EPS=float(eps),
         CENTERED=centered,
-        **row_options(columns, x.dtype),
+        ACCUMULATOR=accumulator(x.dtype),
     )
     return out, mean, rstd
 
@@ -210,13 +214,16 @@ def _launch_one_pass(ct, x, weight, bias, mean, rstd):
     span = max(1, triton.cdiv(rows, min(_MOST_PROGRAMS, _WARPS // warps_for(block))))
     programs = max(1, triton.cdiv(rows, span))
     partials = _empty_partials(x, programs, columns, (weight, bias))
-    launch(
+    launch_fastest(
         one_pass_kernel,
         (programs,),
         *(ct, x, weight, mean, rstd, dx, *partials, rows, columns, span),
         *(*strides(ct), *strides(x), *_stride(weight)),
+        configs=lambda: [{"num_warps": warps} for warps in warps_around(warps_for(block))],
+        sizes=(rows, columns),
         CENTERED=mean is not None,
-        **block_options(block, x.dtype),
+        ACCUMULATOR=accumulator(x.dtype),
+        BLOCK=block,
     )
     return dx, partials
 
@@ -225,13 +232,15 @@ def _launch_backward(ct, x, weight, mean, rstd, groups, spread):
     rows, columns = x.shape
     dx = empty(x, (rows, columns), x.dtype)
     if columns:
-        launch(
+        launch_fastest(
             backward_kernel,
             (rows,),
             *(ct, x, weight, mean, rstd, dx, columns, groups, spread),
             *(*strides(ct), *strides(x), *_stride(weight)),
+            configs=partial(row_configurations, columns),
+            sizes=(rows, columns),
             CENTERED=mean is not None,
-            **row_options(columns, x.dtype),
+            ACCUMULATOR=accumulator(x.dtype),
         )
     return dx
 

@@ -6,11 +6,14 @@ What is decided here: a row of nothing but -inf gives zeros and gradient zero (l
 gradient, since its sum of exponentials counts for nothing). NaN in a row gives NaN in all of it.
 """
 
+from functools import partial
+
 import triton
 import triton.language as tl
 
-from .runtime import as_rows, empty, launch, strides
-from .tiling import MINUS_INFINITY, finite_shift, load_row, row_of_program, row_options
+from .runtime import as_rows, empty, strides
+from .tiling import MINUS_INFINITY, accumulator, finite_shift, load_row, row_configurations, row_of_program
+from .tune import launch_fastest
 
 
 @triton.jit
@@ -160,12 +163,14 @@ def _forward(x, log):
     rows, columns = flat.shape
     out = empty(x, (rows, columns), x.dtype)
     if columns:
-        launch(
+        launch_fastest(
             forward_kernel,
             (rows,),
             *(flat, out, columns, *strides(flat)),
+            configs=partial(row_configurations, columns),
+            sizes=(rows, columns),
             LOG=log,
-            **row_options(columns, x.dtype),
+            ACCUMULATOR=accumulator(x.dtype),
         )
     return out.reshape(x.shape)
 
@@ -177,11 +182,13 @@ def _backward(ct, out, log):
     rows, columns = flat.shape
     dx = empty(out, (rows, columns), out.dtype)
     if columns:
-        launch(
+        launch_fastest(
             backward_kernel,
             (rows,),
             *(flat_ct, flat, dx, columns, *strides(flat_ct), *strides(flat)),
+            configs=partial(row_configurations, columns),
+            sizes=(rows, columns),
             LOG=log,
-            **row_options(columns, out.dtype),
+            ACCUMULATOR=accumulator(out.dtype),
         )
     return dx.reshape(out.shape)

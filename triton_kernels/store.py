@@ -18,19 +18,26 @@ def directory():
     return Path(root)
 
 
-def remembered(key, compute):
+def remembered(key, compute, valid=lambda value: True):
     """Return the stored JSON value of a key, or compute and store it.
 
     A file appears whole or not at all, so that processes that compute the same key do not disturb each other. Where
-    the directory cannot be written, the value is computed every time.
+    the directory cannot be written, the value is computed every time. What is stored counts where `valid(value)`.
     """
-    path = directory() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
-    with contextlib.suppress(OSError, ValueError):
-        return json.loads(path.read_text())
-    value = compute()
-    with contextlib.suppress(OSError):
-        _write_whole(path, json.dumps(value))
+    value = recalled(key, valid)
+    if value is None:
+        value = compute()
+        with contextlib.suppress(OSError):
+            _write_whole(_path_of(key), json.dumps(value))
     return value
+
+
+def recalled(key, valid=lambda value: True):
+    """Return the stored JSON value of a key; None where there is none, or none that is whole and `valid(value)`."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        value = json.loads(_path_of(key).read_text(encoding="utf-8"))
+        return value if valid(value) else None
+    return None
 
 
 def written(name, text):
@@ -66,8 +73,17 @@ def _folder_of_process():
     return tempfile.TemporaryDirectory(prefix="fgrad")
 
 
+def _path_of(key):
+    return directory() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
+
+
 def _write_whole(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(text)
-    os.replace(file.name, path)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.close()
+            os.replace(file.name, path)
+        except OSError:
+            os.unlink(file.name)
+            raise

@@ -88,10 +88,20 @@ def block_options(block, dtype):
     return {"ACCUMULATOR": accumulator(dtype), "BLOCK": block, "num_warps": warps_for(block)}
 
 
-def row_options(columns, dtype):
-    """Return what kernels that work on rows are compiled for: whole rows if WHOLE, else BLOCK by BLOCK."""
-    block = row_block(columns)
-    return {"WHOLE": columns <= block, **block_options(block, dtype)}
+def row_configurations(columns):
+    """Return the ways to work on rows, the rule first: whole rows if WHOLE, else BLOCK by BLOCK, by so many warps."""
+    rule = row_block(columns)
+    blocks = [rule] if columns <= rule else [rule, rule // 2, rule * 2]
+    return [
+        {"WHOLE": columns <= rule, "BLOCK": block, "num_warps": warps}
+        for block in blocks
+        for warps in warps_around(warps_for(block))
+    ]
+
+
+def warps_around(warps):
+    """Return numbers of warps to try, the given one first."""
+    return [count for count in (warps, warps // 2, warps * 2) if 1 <= count <= 16]
 
 
 def axes_last(x, axes):

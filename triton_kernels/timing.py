@@ -8,7 +8,9 @@ import triton
 from .runtime import arrays_of, empty, home_of, launch
 from .tiling import fill_kernel
 
-_FLUSHED_BYTES = 256 << 20  # more than twice the cache of any card
+FLUSHED_BYTES = 256 << 20
+"""More than twice the second-level cache of any card."""
+
 _BLOCK = 4096
 
 
@@ -25,7 +27,7 @@ class Timing:
         return amount / self.median * 1e3
 
 
-def benchmark(function, *args, repeats=20, flushed_bytes=_FLUSHED_BYTES):
+def benchmark(function, *args, repeats=20, flushed_bytes=FLUSHED_BYTES):
     """Time `function(*args)` on the GPU that holds its arrays.
 
     Args:

@@ -80,6 +80,7 @@ class _Entry:
         "donated",
         "device",
         "replay",
+        "tune",
     )
 
     def __init__(
@@ -90,9 +91,11 @@ class _Entry:
         donated: Sequence[int] = (),
         device: str | None = None,
         replay: bool = False,
+        tune: bool = False,
     ):
         self.device = device
         self.replay = replay
+        self.tune = tune
         self.fast_math = fast_math
         self.donated = donated
         self.closed = closed
@@ -106,7 +109,7 @@ class _Entry:
         if self.device is not None or any(map(on_gpu, leaves)):
             from fgrad.backend.gpu.device import OnDevice
 
-            return OnDevice(self.closed, self.device, self.fast_math, self.replay)
+            return OnDevice(self.closed, self.device, self.fast_math, self.replay, self.tune)
         if self.donated:
             from fgrad.backend.donation import may_overwrite
 
@@ -145,9 +148,11 @@ class JittedFunction:
         fast_math: bool,
         device: str | None = None,
         replay: bool = False,
+        tune: bool = False,
     ):
         self._fast_math = fast_math
         self._replay = replay
+        self._tune = tune
         self._device = _checked_device(device)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
@@ -229,7 +234,7 @@ class JittedFunction:
         traced = self._trace(key[0], key[1], static)
         donated = self._donated_leaves(key[0], static)
         program = traced.program.simplify()
-        entry = _Entry(program, traced.out_tree, self._fast_math, donated, self._device, self._replay)
+        entry = _Entry(program, traced.out_tree, self._fast_math, donated, self._device, self._replay, self._tune)
         if not has_tracers(entry.consts):  # a Program that closes over a traced value lives for this call only
             with _caches:
                 self._cache[key] = entry
@@ -427,6 +432,7 @@ def jit(
     fast_math: bool = False,
     device: str | None = None,
     replay: bool = False,
+    tune: bool = False,
 ) -> Any:
     """Return a version of `fun` that is recorded once per signature and runs as a Program from then on.
 
@@ -449,6 +455,9 @@ def jit(
             the arguments are: arrays on a GPU as kernels, NumPy arrays as code for the CPU.
         replay: on a GPU, record the launches of a signature as a CUDA graph at its first call and replay it from then
             on, for chains of small kernels. Arguments and results are copied. Calls of the array library are refused.
+        tune: on a GPU, time a few configurations of each kernel that was not tuned before, at its first launch for
+            types and sizes up to the next powers of two. What was fastest is kept on disk, and used from then on by
+            whoever launches the kernel, with or without `tune`.
 
     Raises:
         TypeError: `fun` is not callable; an argument or output is no array or number.
@@ -474,6 +483,7 @@ def jit(
             fast_math=fast_math,
             device=device,
             replay=replay,
+            tune=tune,
         )
     check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun):
@@ -481,7 +491,7 @@ def jit(
     if isinstance(fun, staticmethod):
         raise TypeError("jit expects a function, got a staticmethod object; put @staticmethod outside @jit")
     return JittedFunction(
-        fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math, device, replay
+        fun, static_argnums, static_argnames, donate_argnums, donate_argnames, fast_math, device, replay, tune
     )
 
 

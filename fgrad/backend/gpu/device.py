@@ -19,11 +19,19 @@ class OnDevice:
         program: simplified.
         device: "cuda" or "cuda:1", where arguments are brought and results stay; "twin", to interpret the kernels on
             NumPy arrays; None to stay where the arguments are, among them an array on a GPU.
-        fast_math, replay: see `fgrad.jit`.
+        fast_math, replay, tune: see `fgrad.jit`.
     """
 
-    def __init__(self, program: Program, device: str | None, fast_math: bool = False, replay: bool = False):
+    def __init__(
+        self,
+        program: Program,
+        device: str | None,
+        fast_math: bool = False,
+        replay: bool = False,
+        tune: bool = False,
+    ):
         self.replay = replay
+        self.tune = tune
         self.gpu = gpu_program(program, fast_math)
         self.program = self.gpu.program
         self.label = program.label
@@ -45,6 +53,14 @@ class OnDevice:
         return [bring(x) for x in self._computed(given)]
 
     def _computed(self, leaves: Sequence[Any]) -> list[Any]:
+        if self.tune:
+            from fgrad.triton_kernels.tune import tuning
+
+            with tuning():
+                return self._launched(leaves)
+        return self._launched(leaves)
+
+    def _launched(self, leaves: Sequence[Any]) -> list[Any]:
         if self.replay and any(map(on_gpu, leaves)):
             return self.gpu.replayed(leaves).compute(*leaves)
         return self.gpu.compute(*leaves)

@@ -18,6 +18,7 @@ from fgrad.backend.gpu.fusion import Kernel, Step, plan, reduced_along
 from fgrad.backend.gpu.library import kernel_for
 from fgrad.backend.gpu.rewrite import in_kernel_terms
 from fgrad.backend.gpu.source import Source, kernel_source
+from fgrad.backend.gpu.tuning import launch_source
 from fgrad.backend.simplify import prepare
 from fgrad.core import TABLE, ArrayType, on_gpu
 from fgrad.program import Atom, Equation, Literal, Program, Var
@@ -216,10 +217,7 @@ class _Arrays:
 
 
 def _launch(source: Source, arrays: Sequence[Any]) -> None:
-    from fgrad.triton_kernels.runtime import launch
-
-    kernel = kernel_of(source.name, source.text)
-    launch(kernel, (source.programs,), *arrays, *source.numbers, **source.constexprs, num_warps=source.warps)
+    launch_source(source, kernel_of(source.name, source.text), arrays)
 
 
 @functools.lru_cache(maxsize=1024)

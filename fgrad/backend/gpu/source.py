@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class Source:
     """A kernel's text and how it is launched.
 
     `arrays` are the values whose arrays are its first arguments: loads, then stores, then partial results. `numbers`
-    are the integers behind them; `constexprs` the block sizes. `programs` is the grid.
+    are the integers behind them; `constexprs` the block sizes. `programs` is the grid. `ways` are the configurations
+    known to be fastest, by card, see `tuning`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Source:
     warps: int
     programs: int
     partials: list[Equation]
+    ways: dict[Any, Any] = field(default_factory=dict)
 
 
 def kernel_source(kernel: Kernel, name: str) -> Source:

@@ -14,6 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from fgrad.triton_kernels import toolchain
 from fgrad.triton_kernels.cuda import CudaHome
 from fgrad.triton_kernels.runtime import group, interpret_launch, with_own_arrays
+from fgrad.triton_kernels.tune import strided_copy
 
 SOURCE = Path(__file__).with_name("libcuda.c")
 
@@ -139,6 +140,9 @@ class Arrays:
 
     def zeros(self, like, shape, dtype):
         return DeviceArray(np.zeros(shape, dtype), like.number)
+
+    def copied(self, array):
+        return DeviceArray(strided_copy(np, array.host), array.number)
 
     def pointer(self, array):
         return array.pointer

@@ -3,8 +3,9 @@
 Products are added up in float32 (float64 for float64). float32 operands are multiplied as float32 unless
 `precision="tf32"` is asked for. The gradients are products with transposed operands, which are views.
 
-`linear_forward` adds a bias and applies an activation before the result is stored; what it was applied to is stored
-beside it, for the gradient.
+What follows a product is done before it is stored: a bias and another array are added, and an *epilogue* is applied,
+an elementwise function of the sum and of up to two arrays beside it. The epilogue of `linear_forward` is an activation;
+what it was applied to is stored as well, for the gradient.
 """
 
 import numpy as np
@@ -51,8 +52,11 @@ def matmul_kernel(
     y,
     bias,
     add,
+    first,
+    second,
     before,
     out,
+    other,
     rows,
     columns,
     inner,
@@ -63,7 +67,7 @@ def matmul_kernel(
     y_row,
     y_column,
     bias_stride,
-    ACTIVATION: tl.constexpr,
+    EPILOGUE: tl.constexpr,
     PRECISION: tl.constexpr,
     ACCUMULATOR: tl.constexpr,
     M: tl.constexpr,
@@ -71,7 +75,11 @@ def matmul_kernel(
     K: tl.constexpr,
     GROUP: tl.constexpr,
 ):
-    """One program a block of the result, `add` (packed, as the result) included; `before` takes what is activated."""
+    """One program a block of the result.
+
+    `add`, `first`, `second` and the outputs are packed, as the result. The epilogue takes the sum and what there is of
+    `first` and `second`, and returns two blocks: for `out`, and for `other` where there is one.
+    """
     batch, row_block, column_block = _block_of(row_of_program(), rows, columns, M, N, GROUP)
     row = row_block * M + tl.arange(0, M)
     column = column_block * N + tl.arange(0, N)
@@ -100,8 +108,16 @@ def matmul_kernel(
         total += tl.load(add + here, mask=mask, other=0.0).to(ACCUMULATOR)
     if before is not None:
         tl.store(before + here, total, mask=mask)
-    if ACTIVATION is not None:
-        total, _ = ACTIVATION(total)
+    if EPILOGUE is not None:
+        if first is None:
+            total, rest = EPILOGUE(total)
+        elif second is None:
+            total, rest = EPILOGUE(total, tl.load(first + here, mask=mask, other=0))
+        else:
+            a = tl.load(first + here, mask=mask, other=0)
+            total, rest = EPILOGUE(total, a, tl.load(second + here, mask=mask, other=0))
+        if other is not None:
+            tl.store(other + here, rest, mask=mask)
     tl.store(out + here, total, mask=mask)
 
 
@@ -170,11 +186,13 @@ def linear_forward(x, y, bias=None, *, activation=None, precision="ieee"):
     array([[4.]])
     """
     _check_types(x, y)
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"activation: got {activation!r}, expected None or one of {sorted(ACTIVATIONS)}")
     if activation is None:
         out = product(x, y, bias, precision=precision)
         return out, out
     before = empty(x, (*x.shape[:-1], y.shape[-1]), x.dtype)
-    return product(x, y, bias, before=before, activation=activation, precision=precision), before
+    return product(x, y, bias, before=before, epilogue=ACTIVATIONS[activation], precision=precision), before
 
 
 def linear_backward(ct, x, y, bias, before, *, activation=None, precision="ieee"):
@@ -192,28 +210,48 @@ def linear_backward(ct, x, y, bias, before, *, activation=None, precision="ieee"
     return *matmul_backward(ct, x, y, precision=precision), dbias
 
 
-def product(x, y, bias=None, *, add=None, before=None, activation=None, precision="ieee", out=None):
-    """Return x @ y + bias + add through an activation: what all functions of this family launch.
+def product(
+    x,
+    y,
+    bias=None,
+    *,
+    add=None,
+    before=None,
+    epilogue=None,
+    beside=(),
+    demanding=False,
+    precision="ieee",
+    out=None,
+    other=None,
+):
+    """Return x @ y + bias + add through an epilogue: what all functions of this family launch.
 
     Args:
         add: packed, of the result's shape, or None.
-        before: like add; it takes what the activation is applied to.
-        out: like add, of any type; it takes the result. A new array of x's type if None.
+        before: like add; it takes what the epilogue is applied to.
+        epilogue: a `@triton.jit` function of the sum, in the accumulator's type, and of the blocks of `beside`, in
+            their own types, that returns two blocks: the result, and what goes to `other`. None for the sum itself.
+        beside: up to two arrays like add, of any type.
+        demanding: whether the epilogue needs many registers: programs then work on fewer columns, on as many warps.
+        out, other: like add, of any type; they take what the epilogue returns. A new array of x's type, and none, if
+            None.
     """
-    _check(x, y, bias, activation, precision)
+    _check(x, y, bias, precision)
     left, right = _as_batch(x), _as_batch(y)
     batch, rows, inner = left.shape
     columns = right.shape[2]
     if out is None:
         out = empty(x, (*x.shape[:-1], columns), x.dtype)
-    blocks = _blocks(x.dtype.itemsize, y.dtype.itemsize, rows, columns, inner)
+    blocks = _blocks(x.dtype.itemsize, y.dtype.itemsize, rows, columns, inner, demanding)
     programs = batch * triton.cdiv(rows, blocks["M"]) * triton.cdiv(columns, blocks["N"])
+    first, second = (*beside, None, None)[:2]
     launch(
         matmul_kernel,
         (programs,),
-        *(left, right, bias, add, before, out, rows, columns, inner, *strides(left), *strides(right)),
+        *(left, right, bias, add, first, second, before, out, other),
+        *(rows, columns, inner, *strides(left), *strides(right)),
         *((None,) if bias is None else strides(bias)),
-        ACTIVATION=ACTIVATIONS[activation] if activation else None,
+        EPILOGUE=epilogue,
         PRECISION=precision,
         ACCUMULATOR=accumulator(max(x.dtype, y.dtype, key=lambda dtype: dtype.itemsize)),
         GROUP=_GROUP,
@@ -222,7 +260,7 @@ def product(x, y, bias=None, *, add=None, before=None, activation=None, precisio
     return out
 
 
-def _blocks(x_bytes, y_bytes, rows, columns, inner):
+def _blocks(x_bytes, y_bytes, rows, columns, inner, demanding):
     """Return block sizes and compile options: large blocks for large products, 16 at least for the tensor cores."""
     m = max(16, min(128, triton.next_power_of_2(max(1, rows))))
     n = max(16, min(128, triton.next_power_of_2(max(1, columns))))
@@ -231,7 +269,8 @@ def _blocks(x_bytes, y_bytes, rows, columns, inner):
         m, n = min(m, 64), min(n, 64)
     k = 64 if widest <= 2 else 32
     k = max(16 if min(x_bytes, y_bytes) > 1 else 32, min(k, triton.next_power_of_2(max(1, inner))))
-    return {"M": m, "N": n, "K": k, "num_warps": 8 if m * n >= 128 * 128 else 4, "num_stages": 3}
+    warps = 8 if m * n >= 128 * 128 else 4
+    return {"M": m, "N": min(n, 64) if demanding else n, "K": k, "num_warps": warps, "num_stages": 3}
 
 
 def _as_batch(x):
@@ -255,12 +294,10 @@ def _check_types(x, y):
         raise TypeError(f"x, y: got {x.dtype} and {y.dtype}, expected one type")
 
 
-def _check(x, y, bias, activation, precision):
+def _check(x, y, bias, precision):
     if x.ndim < 2 or y.ndim != x.ndim or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
         raise ValueError(f"x, y: got shapes {x.shape} and {y.shape}, expected (…, rows, inner) and (…, inner, columns)")
     if bias is not None and bias.shape != y.shape[-1:]:
         raise ValueError(f"bias: got shape {bias.shape}, expected {y.shape[-1:]}")
-    if activation is not None and activation not in ACTIVATIONS:
-        raise ValueError(f"activation: got {activation!r}, expected None or one of {sorted(ACTIVATIONS)}")
     if precision not in PRECISIONS:
         raise ValueError(f"precision: got {precision!r}, expected one of {PRECISIONS}")

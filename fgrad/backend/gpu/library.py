@@ -38,7 +38,7 @@ def kernel_for(eq: Equation) -> Callable[..., Any] | None:
 def _dot_general(eq: Equation) -> Callable[..., Any] | None:
     """A product of matrices: batch axes first, then what is left of either side, the contracted axes as one.
 
-    Further operands are added: see `fgrad.backend.gpu.epilogue`.
+    Further operands are those of what follows it: see `fgrad.backend.gpu.epilogue`.
     """
     x, y = (a.type for a in eq.inputs[:2])
     if x.dtype != y.dtype or not is_float(x.dtype):
@@ -51,16 +51,28 @@ def _dot_general(eq: Equation) -> Callable[..., Any] | None:
         math.prod([kind.shape[a] for a in axes]) for kind, axes in ((x, xb), (x, x_free), (x, xc), (y, y_free))
     )
     shape = eq.outputs[0].type.shape
-    has_bias = eq.params.get("bias", False)
+    has_bias, epilogue = eq.params.get("bias", False), eq.params.get("epilogue")
 
-    def run(left: Any, right: Any, *added: Any) -> Any:
+    def run(left: Any, right: Any, *others: Any) -> Any:
+        from fgrad.backend.gpu.epilogue import function_of, is_demanding
         from fgrad.triton_kernels import matmul
+        from fgrad.triton_kernels.runtime import empty
 
-        bias = added[0] if has_bias else None
-        others = [_packed(other).reshape((batch, rows, columns)) for other in added[has_bias:]]
-        left = left.transpose((*xb, *x_free, *xc)).reshape((batch, rows, inner))
-        right = right.transpose((*yb, *yc, *y_free)).reshape((batch, inner, columns))
-        return matmul.product(left, right, bias, add=others[0] if others else None).reshape(shape)
+        bias = others[0] if has_bias else None
+        beside = [_packed(x).reshape((batch, rows, columns)) for x in others[has_bias:]]
+        outs = [empty(left, (batch, rows, columns), v.type.dtype) for v in eq.outputs]
+        matmul.product(
+            left.transpose((*xb, *x_free, *xc)).reshape((batch, rows, inner)),
+            right.transpose((*yb, *yc, *y_free)).reshape((batch, inner, columns)),
+            bias,
+            epilogue=None if epilogue is None else function_of(epilogue),
+            beside=beside,
+            demanding=epilogue is not None and is_demanding(epilogue),
+            out=outs[0],
+            other=outs[1] if len(outs) > 1 else None,
+        )
+        results = [out.reshape(shape) for out in outs]
+        return results if eq.prim.multiple else results[0]
 
     return run
 
@@ -153,7 +165,7 @@ def _counted(i: Any, entries: int) -> Any:
 
 _LIBRARY: dict[str, Callable[[Equation], Callable[..., Any] | None]] = {
     "dot_general": _dot_general,
-    "product_and_sum": _dot_general,
+    "fused_product": _dot_general,
     "place": _place,
     "argmax": _argmax,
     "cumsum": _cumsum,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fgrad.backend.gpu.epilogue import product_and_sum
+from fgrad.backend.gpu.epilogue import fused_product
 from fgrad.backend.gpu.expressions import wide
 from fgrad.backend.gpu.fusion import Kernel, Step
 from fgrad.backend.gpu.program import GpuProgram, kernel_of
@@ -162,15 +162,16 @@ def _step(step: Step, cards: Any) -> Part:
 
 
 def _is_product(eq: Equation) -> bool:
-    return eq.prim.name == "dot_general" or eq.prim is product_and_sum
+    return eq.prim.name == "dot_general" or eq.prim is fused_product
 
 
 def _flops(eq: Equation) -> int:
-    if eq.prim is product_and_sum:
-        added = len(eq.inputs) - 2
+    if eq.prim is fused_product:
+        added = eq.params["epilogue"].equations
         inputs = [a.type for a in eq.inputs[:2]]
-        out = eq.outputs[0].type
-        return flops_of(TABLE["dot_general"], eq.params, inputs, [out]) + added * out.size
+        out = eq.params["epilogue"].inputs[0].type
+        own = flops_of(TABLE["dot_general"], eq.params, inputs, [out]) + eq.params["bias"] * out.size
+        return own + sum(map(_flops, added))
     return flops_of(eq.prim, eq.params, [a.type for a in eq.inputs], [v.type for v in eq.outputs])
 
 

@@ -107,6 +107,30 @@ def on_gpu(x: Any) -> bool:
     return x.__class__ is not np.ndarray and hasattr(x, "__cuda_array_interface__")
 
 
+class Elsewhere:
+    """The upward call of this floor, set by `fgrad.transforms`: a primitive applied to arrays on a GPU."""
+
+    compute: Callable[[Primitive, Sequence[Any], Params], Any]
+
+
+elsewhere = Elsewhere()
+
+
+def recover(prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+    """Apply a primitive that has just failed, for want of a function of the array library, to arrays on a GPU.
+
+    Called where the error is handled, which is raised again if nothing is on a GPU: nobody else pays for the question.
+    """
+    if not is_on_gpu(args):
+        raise
+    return elsewhere.compute(prim, args, params)
+
+
+def is_on_gpu(args: Sequence[Any]) -> bool:
+    """Return whether plain values, without a traced one among them, are on a GPU."""
+    return any(map(on_gpu, args)) and not any(isinstance(x, Tracer) for x in args)
+
+
 _SMALL = 2048  # elements that are copied faster than NumPy makes a broadcast view
 
 
@@ -160,7 +184,10 @@ class Interpreter:
         for arg in args:
             if isinstance(arg, Tracer):
                 raise_leaked(arg)
-        return prim.impl(*args, **params)
+        try:
+            return prim.impl(*args, **params)
+        except Exception:
+            return recover(prim, args, params)
 
     def missing_rule(self, prim: Primitive) -> NoReturn:
         """Raise the error for a primitive that this interpreter has no rule for."""
@@ -243,7 +270,10 @@ class Primitive:
     def __call__(self, *args: Any, **params: Any) -> Any:
         interpreter = state.interpreter
         if interpreter is None:
-            return self.impl(*args, **params)
+            try:
+                return self.impl(*args, **params)
+            except Exception:
+                return recover(self, args, params)
         return interpreter.process(self, args, params)
 
     def __repr__(self) -> str:
@@ -484,7 +514,7 @@ def coerce(x: Any) -> Any:
         raise TypeError("masked arrays are refused, since their masks would be lost; pass x.data and the mask apart")
     if isinstance(x, np.ndarray):
         return np.asarray(x)
-    if isinstance(x, (np.generic, Tracer)):
+    if isinstance(x, (np.generic, Tracer)) or on_gpu(x):
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(item, Tracer) for item in x):

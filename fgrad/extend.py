@@ -19,8 +19,10 @@ from fgrad.core import (
     Primitive,
     Tracer,
     function_table,
+    on_gpu,
     probe_providers,
     raise_leaked,
+    recover,
     state,
     type_of,
     ufunc_method_table,
@@ -28,7 +30,7 @@ from fgrad.core import (
 )
 from fgrad.kinds import Gate, bilinear, composite, constant, differential, elementwise, gate, linear, structured
 from fgrad.nonfinite import counterpart, entry, first_bad
-from fgrad.plans import Plan, expand_to, plan_for, sum_to, zeros
+from fgrad.plans import Plan, expand_to, plan_for, recover_rule, sum_to, zeros
 from fgrad.source import user_frame, user_line
 from fgrad.transforms.jacobian import jacfwd, jacrev
 from fgrad.transforms.jvp import Forward, jvp
@@ -43,9 +45,20 @@ if _TYPE_CHECKING:
     from fgrad.drawing.picture import Picture
     from fgrad.drawing.steps import SavedValue, Step
     from fgrad.scipy import special
+    from fgrad.triton_kernels.interop import has_gpu, put
+    from fgrad.triton_kernels.runtime import gpu_home, home_of
 
-_LATE = {"Picture": "picture", "SavedValue": "steps", "Step": "steps", "pulled_types": "abstract"}
-"""What is loaded when it is first asked for, and the module of `fgrad.drawing` that has it."""
+_LATE = {
+    "Picture": "drawing.picture",
+    "SavedValue": "drawing.steps",
+    "Step": "drawing.steps",
+    "gpu_home": "triton_kernels.runtime",
+    "has_gpu": "triton_kernels.interop",
+    "home_of": "triton_kernels.runtime",
+    "pulled_types": "drawing.abstract",
+    "put": "triton_kernels.interop",
+}
+"""What is loaded when it is first asked for, and the module that has it."""
 
 
 def __getattr__(name: str) -> object:
@@ -55,7 +68,7 @@ def __getattr__(name: str) -> object:
     if name == "special":
         return _import_module("fgrad.scipy.special")
     if name in _LATE:
-        return getattr(_import_module(f"fgrad.drawing.{_LATE[name]}"), name)
+        return getattr(_import_module(f"fgrad.{_LATE[name]}"), name)
     raise AttributeError(f"module 'fgrad.extend' has no attribute '{name}'")
 
 
@@ -87,18 +100,25 @@ __all__ = [
     "forks",
     "function_table",
     "gate",
+    "gpu_home",
     "grad",
+    "has_gpu",
+    "home_of",
     "jacfwd",
     "jacrev",
     "jvp",
     "kept_types",
     "linear",
     "linearize",
+    "on_gpu",
     "plan_for",
     "probe_providers",
     "profiler",
     "pulled_types",
+    "put",
     "raise_leaked",
+    "recover",
+    "recover_rule",
     "special",
     "state",
     "structured",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive
+from fgrad.core import PYTHON_SCALARS, ArrayType, Params, Primitive, is_on_gpu
 
 Rule = Callable[..., Any]
 
@@ -54,14 +54,23 @@ class Plan:
 
 class Hooks:
     """The upward calls of this floor, set by `fgrad.transforms`: a derived pull transposes a tangent rule, the type of
-    a composite is found by tracing its definition, and a Program is applied to arrays on a GPU."""
+    a composite is found by tracing its definition, and a Program, or a pull or push, is applied to arrays on a GPU."""
 
     transpose_rule: Callable[[Rule, ArrayType, Any], Any]
     type_by_tracing: Callable[[Rule, Sequence[ArrayType], Params], Any]
     compute_on_gpu: Callable[..., list[Any]]
+    apply_rule_on_gpu: Callable[..., Any]
 
 
 hooks = Hooks()
+
+
+def recover_rule(plan: Any, rule: Rule, saved: Sequence[Any], types: Any, params: Params, moved: Any) -> Any:
+    """Apply a pull or push of a plan that has just failed to arrays on a GPU, see `core.recover`."""
+    values = (*saved, *moved) if isinstance(moved, (list, tuple)) else (*saved, moved)
+    if not (hasattr(plan, "prim") and is_on_gpu(values)):
+        raise
+    return hooks.apply_rule_on_gpu(rule, saved, types, params, moved)
 
 
 # ------------------------------------------------------------------------------------ broadcasting, undone once

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import gc
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -49,6 +50,11 @@ _JOBS = (
     "from_numpy",
     "move",
     "adopt",
+    "properties",
+    "memory",
+    "release",
+    "owner",
+    "strided",
 )
 
 
@@ -142,6 +148,34 @@ class CupyArrays:
             graph.launch(self.cupy.cuda.get_current_stream())
 
         return start
+
+    def owner(self, array):
+        """Return the allocation that an array lies in; views of one memory have the same."""
+        return array.data.mem
+
+    def strided(self, array, shape, strides):
+        """Return a window of any strides, in bytes, on the memory from an array's first element on."""
+        return self.cupy.lib.stride_tricks.as_strided(array, tuple(shape), tuple(strides))
+
+    def properties(self, device):
+        """Return what a device is: name, major, minor, total_memory in bytes, multi_processor_count."""
+        found = self.cupy.cuda.runtime.getDeviceProperties(device)
+        return SimpleNamespace(
+            name=found["name"].decode(),
+            major=found["major"],
+            minor=found["minor"],
+            total_memory=found["totalGlobalMem"],
+            multi_processor_count=found["multiProcessorCount"],
+        )
+
+    def memory(self):
+        """Return the bytes that arrays on the current device occupy, and those that the pool holds for them."""
+        pool = self.cupy.get_default_memory_pool()
+        return pool.used_bytes(), pool.total_bytes()
+
+    def release(self):
+        """Give memory of the pool that no array occupies back to the device."""
+        self.cupy.get_default_memory_pool().free_all_blocks()
 
     def stream(self):
         """Return the handle of the current stream of the current device."""

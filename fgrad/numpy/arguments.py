@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from fgrad.core import OPERANDS, PYTHON_SCALARS, Tracer, function_table, state
+from fgrad.core import OPERANDS, PYTHON_SCALARS, Tracer, function_table, on_gpu, state
 from fgrad.errors import TracerIntegerConversionError
 from fgrad.ops import elementwise as e
 from fgrad.ops import shape as s
@@ -90,6 +90,8 @@ def operand(x: Any) -> Any:
         return stack_nested(x)
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("masked arrays are refused, since their masks would be lost; pass x.data and the mask apart")
+    if on_gpu(x):
+        return x
     x = np.asarray(x)
     if x.dtype.kind not in "biufcV":
         raise TypeError(f"expected an array or a number, got an object of type {cls.__name__}")
@@ -126,7 +128,7 @@ def as_array(x: Any) -> Any:
     if not isinstance(x, Tracer):
         x = operand(x)
         if not isinstance(x, Tracer):
-            return np.asarray(x)
+            return x if on_gpu(x) else np.asarray(x)
     return x if x.shape or not x.weak_type else cast(x, x.dtype, fresh=True)
 
 
@@ -179,9 +181,11 @@ def inexact(x: Any) -> Any:
 
 def known(x: Any) -> Any:
     """Return the plain array behind an operand, or None if it stands for many values or for none."""
-    if not isinstance(x, Tracer):
-        return np.asarray(x)
-    value = x.concrete()
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if on_gpu(value):
+        from fgrad.triton_kernels.runtime import home_of  # loaded when there is an array on a GPU
+
+        return home_of(value).to_numpy(value)
     return None if value is None else np.asarray(value)
 
 

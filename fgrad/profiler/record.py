@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrad.core import PYTHON_SCALARS, Interpreter, Params, Primitive, Tracer, ValueTracer, raise_leaked, state
+from fgrad.core import PYTHON_SCALARS, Interpreter, Params, Primitive, Tracer, ValueTracer, raise_leaked, recover, state
 
 if TYPE_CHECKING:
     from fgrad.profiler.memory import Ledger
@@ -157,7 +157,13 @@ class Observer(Interpreter):
             place.marks.begin(prim, serial, None, list(map(kind_of, values)))
         start = now()
         try:
-            out = prim.impl(*values, **params) if parent is None else parent.process(prim, values, params)
+            if parent is not None:
+                out = parent.process(prim, values, params)
+            else:
+                try:
+                    out = prim.impl(*values, **params)
+                except Exception:
+                    out = recover(prim, values, params)
         except BaseException:
             self.write((serial, start, now(), depth, prim, "primitive", None, None, None))
             raise

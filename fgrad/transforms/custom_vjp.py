@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, Params, Tracer, state, type_of
+from fgrad.core import ArrayType, Params, Tracer, on_gpu, state, type_of
 from fgrad.ops.custom import custom_vjp_call
 from fgrad.program import Program, Trace
 from fgrad.transforms.custom import (
@@ -179,7 +179,9 @@ def _pull_custom(saved: Any, types: Any, params: Any, cts: Any) -> list[Any]:
 
 def _owned(g: Any) -> Any:
     """Return a cotangent from user code as an array of its own: it may be a residual."""
-    return g if g is None or isinstance(g, Tracer) else np.array(g)
+    if g is None or isinstance(g, Tracer):
+        return g
+    return g.copy() if on_gpu(g) else np.array(g)
 
 
 def _push_custom(saved: Any, types: Any, params: Any, tangents: Any) -> list[Any]:

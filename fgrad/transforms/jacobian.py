@@ -16,6 +16,7 @@ from fgrad.transforms.jvp import jvp
 from fgrad.transforms.linearize import (
     as_argnums,
     as_operand,
+    beside,
     check_callable,
     check_cotangent,
     grad,
@@ -32,15 +33,15 @@ from fgrad.transforms.transpose import TangentTracer, Transpose
 from fgrad.transforms.vmap import vmap
 
 
-def _basis(leaves: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+def _basis(leaves: Sequence[Any]) -> list[Any]:
     """Return, per leaf, the standard basis of all leaves together: arrays of shape (total size, *leaf.shape)."""
     kinds = [type_of(x) for x in leaves]
     total = sum(t.size for t in kinds)
     out, start = [], 0
-    for t in kinds:
+    for x, t in zip(leaves, kinds, strict=True):
         block = np.zeros((total, t.size), t.dtype)
         block[start : start + t.size] = np.eye(t.size, dtype=t.dtype)
-        out.append(block.reshape((total, *t.shape)))
+        out.append(beside(x, block.reshape((total, *t.shape))))
         start += t.size
     return out
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import Interpreter, Params, Primitive, ValueTracer, type_of
-from fgrad.plans import plan_for
+from fgrad.core import Interpreter, Params, Primitive, ValueTracer, on_gpu, recover, type_of
+from fgrad.plans import plan_for, recover_rule
 from fgrad.source import function_label
 from fgrad.transforms.linearize import (
     as_operand,
@@ -60,7 +60,13 @@ class Forward(Interpreter):
             return rule(self, args, params)
         plan = plan_for(prim, mask, len(values), forward=True)
         parent = self.parent
-        out = prim.impl(*values, **params) if parent is None else parent.process(prim, values, params)
+        if parent is not None:
+            out = parent.process(prim, values, params)
+        else:
+            try:
+                out = prim.impl(*values, **params)
+            except Exception:
+                out = recover(prim, values, params)
         if not plan.active:
             return out
         outs = out if prim.multiple else (out,)
@@ -69,7 +75,11 @@ class Forward(Interpreter):
             tangents = [tangents[traced.index(i)] for i in plan.active]
         saved = [values[k] if k >= 0 else outs[~k] for k in plan.saves]
         types = kept_types(plan, values, outs)
-        t = plan.push(saved, types, params, tangents)  # type: ignore[misc]
+        try:
+            t = plan.push(saved, types, params, tangents)  # type: ignore[misc]
+        except Exception:
+            assert plan.push is not None
+            t = recover_rule(plan, plan.push, saved, types, params, tangents)
         if prim.multiple:
             return tuple(self.wrap(o, u) for o, u in zip(outs, t, strict=True))
         return self.wrap(out, t)
@@ -135,7 +145,7 @@ def jvp(
         x = as_operand(x, "the output of the function given to jvp")
         value, t = interpreter.split(x)
         values.append(_own(x, value, seen))
-        ts.append(zero_cotangent(type_of(value)) if t is None else result(t, seen))
+        ts.append(zero_cotangent(type_of(value), (value,) if on_gpu(value) else ()) if t is None else result(t, seen))
     pair = tree.unflatten(out_tree, values), tree.unflatten(out_tree, ts)
     if not has_aux:
         return pair

@@ -27,10 +27,12 @@ from fgrad.core import (
     Primitive,
     Tracer,
     ValueTracer,
+    on_gpu,
+    recover,
     state,
     type_of,
 )
-from fgrad.plans import Plan, Rule, plan_for
+from fgrad.plans import Plan, Rule, plan_for, recover_rule
 from fgrad.source import function_label
 
 # ------------------------------------------------------------------------------------------------- the tape
@@ -124,7 +126,10 @@ def pull_back(order: Sequence[Node], cts: dict[Node, Any], once: bool = False) -
                 slots = cts[main] = [None] * main.outputs
             slots[node.params] = ct  # type: ignore[call-overload]
             continue
-        pulled = plan.pull(node.saved, node.types, node.params, ct)  # type: ignore[union-attr, misc]
+        try:
+            pulled = plan.pull(node.saved, node.types, node.params, ct)  # type: ignore[union-attr, misc]
+        except Exception:
+            pulled = recover_rule(plan, plan.pull, node.saved, node.types, node.params, ct)  # type: ignore[union-attr, arg-type]
         if once:
             node.saved = ()
         for parent, g in zip(node.parents, pulled, strict=True):
@@ -142,7 +147,10 @@ def push_forward(order: Sequence[Node], tangents: dict[Node, Any]) -> None:
         if plan is _PICK:
             tangents[node] = None if ts[0] is None else ts[0][node.params]  # type: ignore[call-overload]
         elif any(t is not None for t in ts):
-            tangents[node] = plan.push(node.saved, node.types, node.params, ts)  # type: ignore[union-attr, misc]
+            try:
+                tangents[node] = plan.push(node.saved, node.types, node.params, ts)  # type: ignore[union-attr, misc]
+            except Exception:
+                tangents[node] = recover_rule(plan, plan.push, node.saved, node.types, node.params, ts)  # type: ignore[union-attr, arg-type]
 
 
 # ---------------------------------------------------------------------------------------- the interpreter
@@ -201,7 +209,13 @@ class Linearize(Interpreter):
         if plan is None or len(values) > len(prim.inputs):
             plan = plan_for(prim, mask, len(values), self.forward)
         parent = self.parent
-        out = prim.impl(*values, **params) if parent is None else parent.process(prim, values, params)
+        if parent is not None:
+            out = parent.process(prim, values, params)
+        else:
+            try:
+                out = prim.impl(*values, **params)
+            except Exception:
+                out = recover(prim, values, params)
         active = plan.active
         if not active:
             return out
@@ -364,9 +378,14 @@ def result(x: Any, seen: set[int]) -> Any:
             x = x.copy()
         seen.add(id(x))
         return x
-    if isinstance(x, Tracer) or hasattr(x, "__cuda_array_interface__"):  # an array on a device stays there
+    if isinstance(x, Tracer):
         return x
-    return np.array(x)
+    if not on_gpu(x):
+        return np.array(x)
+    if x.base is not None or id(x) in seen:  # an array on a device stays there
+        x = x.copy()
+    seen.add(id(x))
+    return x
 
 
 def saved_buffers(order: Iterable[Node]) -> set[int]:
@@ -375,8 +394,13 @@ def saved_buffers(order: Iterable[Node]) -> set[int]:
     return {id(x if x.base is None else x.base) for x in saved}
 
 
-def zero_cotangent(kind: ArrayType) -> np.ndarray[Any, Any]:
-    """Return the zero cotangent of an input of type `kind`: of dtype float0 for integers and bools."""
+def zero_cotangent(kind: ArrayType, beside: Sequence[Any] = ()) -> Any:
+    """Return the zero cotangent of an input of type `kind`: of dtype float0 for integers and bools.
+
+    It lies on a GPU if `beside` is an array there.
+    """
+    if beside and kind.dtype.kind in "fcV":
+        return np.zeros_like(beside[0])
     return np.zeros(kind.shape, kind.dtype if kind.dtype.kind in "fcV" else float0)
 
 
@@ -416,12 +440,17 @@ class Recorded:
             state.interpreter = tape.parent
 
     def _input(self, x: Any, name: str, check: Callable[[Any, str], None] | None) -> Any:
+        beside: tuple[Any, ...] = ()
         if x.__class__ is not np.ndarray or not x.dtype.isnative:
             x = as_operand(x, name)
+            known = x.concrete() if isinstance(x, Tracer) else x
+            if on_gpu(known):
+                beside = (known,)
+                x = x.copy() if x is known else x
         kind = type_of(x)
         if check is not None:
             check(kind, name)
-        node = Node(None, (), None, {}, (), 0)
+        node = Node(None, beside, None, {}, (), 0)
         self.kinds.append(kind)
         self.leaves.append(node)
         x = private(x)
@@ -441,7 +470,7 @@ class Recorded:
         """Return the cotangents of the inputs, per argument in its tree."""
         flat = []
         for node, kind in zip(self.leaves, self.kinds, strict=True):
-            flat.append(result(cts[node], seen) if node in cts else zero_cotangent(kind))
+            flat.append(result(cts[node], seen) if node in cts else zero_cotangent(kind, node.saved))
         return flat if self.in_tree == [None] else unflatten_each(self.in_tree, flat)
 
 
@@ -700,7 +729,7 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
         )
     out = as_operand(out, "the output of the function given to grad")
     value = out.value if out.__class__ is LinearTracer else out
-    weak = value.__class__ in PYTHON_SCALARS
+    weak = value.__class__ is not np.ndarray and value.__class__ in PYTHON_SCALARS
     if not weak and value.shape != ():
         raise TypeError(f"gradient only defined for scalar-output functions. The output had shape: {value.shape}.")
     dtype = PYTHON_SCALARS[value.__class__] if weak else value.dtype
@@ -717,4 +746,23 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
         raise TypeError(
             f"grad requires real-valued outputs (a sub-dtype of np.floating), but the output has type {type_of(value)}"
         )
-    return 1.0 if weak else dtype.type(1)
+    if weak:
+        return 1.0
+    return dtype.type(1) if value.__class__ is np.ndarray else _one_beside(value, dtype)
+
+
+def _one_beside(value: Any, dtype: Any) -> Any:
+    one = beside(value, np.ones((), dtype))
+    return one if on_gpu(one) else dtype.type(1)
+
+
+def beside(value: Any, x: np.ndarray[Any, Any]) -> Any:
+    """Return an array of the host on the GPU that `value`, plain or traced, is on; itself if that is on none."""
+    known = value.concrete() if isinstance(value, Tracer) else value
+    if not on_gpu(known):
+        return x
+    from fgrad.triton_kernels.runtime import home_of  # loaded when there is an array on a GPU
+
+    home = home_of(known)
+    with home.on_device(home.device(known)):
+        return home.from_numpy(x)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fgrad import tree
-from fgrad.core import ArrayType, Interpreter, Params, Tracer, state, type_of
+from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, elsewhere, state, type_of
 from fgrad.plans import hooks, zeros
 from fgrad.program import Program, ProgramTracer, Trace, Var, attributed, simplify
 from fgrad.transforms.jvp import Forward
@@ -70,7 +70,21 @@ def _compute_on_gpu(program: Program, *args: Any) -> list[Any]:
     return gpu_program(program).compute(*args)
 
 
+def _compute_primitive_on_gpu(prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+    from fgrad.backend.gpu.eager import compute  # loaded when there is an array on a GPU
+
+    return compute(prim, args, params)
+
+
+def _apply_rule_on_gpu(*args: Any) -> Any:
+    from fgrad.backend.gpu.eager import apply_rule  # loaded when there is an array on a GPU
+
+    return apply_rule(*args)
+
+
 hooks.compute_on_gpu = _compute_on_gpu
+hooks.apply_rule_on_gpu = _apply_rule_on_gpu
+elsewhere.compute = _compute_primitive_on_gpu
 
 
 class Linearization:

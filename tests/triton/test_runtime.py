@@ -107,7 +107,9 @@ def test_22_the_device_of_the_arrays_is_current_at_the_launch_and_not_after(reco
 def test_22_arrays_of_several_devices_or_homes_are_refused(record):
     with pytest.raises(ValueError, match="on one device, got 0 and 1"):
         launch(staged, 1, on_device(4), on_device(4, number=1), on_device(4), SIZE=2)
-    with pytest.raises(TypeError, match=r"in one place, got numpy\.ndarray and tests\.triton\.standin\.DeviceArray"):
+    with pytest.raises(
+        TypeError, match=r"in one place, got numpy\.ndarray and tests\.triton\.standin\.arrays\.DeviceArray"
+    ):
         launch(staged, 1, on_device(4), np.zeros(4, np.float32), on_device(4), SIZE=2)
     assert record.launches == 0
 

@@ -7,14 +7,15 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fgrad.triton_kernels import toolchain
 from fgrad.triton_kernels.cuda import CudaHome
 from fgrad.triton_kernels.runtime import group, interpret_launch, with_own_arrays
 from fgrad.triton_kernels.tune import strided_copy
+from tests.triton.standin.arrays import DeviceArray, here
 
 SOURCE = Path(__file__).with_name("libcuda.c")
 
@@ -48,70 +49,13 @@ def build(folder):
     return path
 
 
-class DeviceArray(NDArrayOperatorsMixin):
-    """An array on a device that does not exist: its memory is the host's, and NumPy does for it what CuPy would."""
-
-    def __init__(self, host, number=0):
-        self.host = host
-        self.number = number
-        self.dtype = host.dtype
-        self.pointer = host.ctypes.data
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = getattr(self.host, name)
-        return self._call(found) if callable(found) else self._there(found)
-
-    def __getitem__(self, index):
-        return self._there(self.host[_here(index)])
-
-    def __setitem__(self, index, value):
-        self.host[_here(index)] = _here(value)
-
-    def __len__(self):
-        return len(self.host)
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed")  # as CuPy says
-
-    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
-        return self._call(getattr(ufunc, method))(*args, **kwargs)
-
-    def __array_function__(self, function, types, args, kwargs):
-        return self._call(function)(*args, **kwargs)
-
-    @property
-    def device(self):
-        return self.number
-
-    @property
-    def __cuda_array_interface__(self):
-        return self.host.__array_interface__
-
-    def _call(self, function):
-        return lambda *args, **kwargs: self._there(function(*_here(args), **_here(kwargs)))
-
-    def _there(self, x):
-        return DeviceArray(np.asarray(x), self.number) if isinstance(x, (np.ndarray, np.generic)) else x
-
-
-def _here(x):
-    """Return nested arguments with arrays on the device as what they are."""
-    if isinstance(x, (tuple, list)):
-        return type(x)(map(_here, x))
-    if isinstance(x, dict):
-        return {name: _here(value) for name, value in x.items()}
-    return getattr(x, "host", x)
-
-
 class InterpretingHome(CudaHome):
     """A home on the stand-in driver whose kernels run after all: every launch is also interpreted on the memory."""
 
     def execute(self, launch):
         super().execute(launch)
         if not toolchain.is_tuned(launch.kernel):  # those come back resolved
-            args = tuple(map(_here, with_own_arrays(launch).args))
+            args = tuple(map(here, with_own_arrays(launch).args))
             interpret_launch(replace(launch, args=args))
 
 
@@ -161,6 +105,22 @@ class Arrays:
     def capture(self, call):
         call()
         return call
+
+    def owner(self, array):
+        return array.owner
+
+    def strided(self, array, shape, strides):
+        window = np.lib.stride_tricks.as_strided(array.host, shape, strides)
+        return DeviceArray(window, array.number, owner=array.owner)
+
+    def properties(self, device):
+        return SimpleNamespace(name="stand-in", major=9, minor=0, total_memory=2**30, multi_processor_count=1)
+
+    def memory(self):
+        return 0, 0
+
+    def release(self):
+        pass
 
     def stream(self):
         return self.handle

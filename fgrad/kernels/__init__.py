@@ -2,7 +2,9 @@
 
 "numpy" is the definition, run by NumPy. "triton" launches the kernels of `fgrad.triton_kernels`: interpreted on NumPy
 arrays, which is slow and for checking alone, or compiled on a GPU. Both can be differentiated, batched and traced; what
-the gradient kernel gives no gradient of (an index, a seed, class weights) has none by "triton", and raises.
+the gradient kernel gives no gradient of (an index, a seed, class weights) has none by "triton", and raises. None, the
+default, is "numpy" but where `jit` records for a device and kernels move fewer bytes than those generated from the
+definition: attention and entries by index.
 """
 
 from fgrad.kernels.attending import attention

@@ -42,6 +42,7 @@ def _lengths(arrays: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     outputs=("out", "lse"),
     extras=_log_totals,
     prepare=_lengths,
+    on_device=True,
 )
 def attention(
     q: Any,

@@ -13,7 +13,7 @@ from fgrad.ops import elementwise as e
 from fgrad.ops import shape as s
 
 
-@with_kernels("embedding.gather", axis=0)
+@with_kernels("embedding.gather", on_device=True, axis=0)
 def embedding(x: Any, index: Any) -> Any:
     """Return the rows of a table at an index; rows of NaN for what is no row.
 
@@ -37,7 +37,7 @@ def embedding(x: Any, index: Any) -> Any:
     return _gather(x, index, 0, "embedding")
 
 
-@with_kernels("embedding.gather")
+@with_kernels("embedding.gather", on_device=True)
 def gather(x: Any, index: Any, *, axis: int = 0) -> Any:
     """Return the entries of x at an index along an axis, as `numpy.take`; NaN for what is no entry.
 
@@ -75,7 +75,7 @@ def _column(valid: Any, ndim: int) -> Any:
     return s.reshape(valid, shape=(*valid.shape, *(1,) * (ndim - valid.ndim)))
 
 
-@with_kernels("embedding.scatter_add", wrt=("x", "updates"))
+@with_kernels("embedding.scatter_add", wrt=("x", "updates"), on_device=True)
 def scatter_add(x: Any, index: Any, updates: Any, *, axis: int = 0) -> Any:
     """Return x with updates added to its entries at an index along an axis; repeated indices add up.
 

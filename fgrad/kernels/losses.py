@@ -66,7 +66,7 @@ def cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "none",
-    impl: str = "numpy",
+    impl: str | None = None,
 ) -> Any:
     """Return the softmax cross-entropy of rows of logits and their labels.
 
@@ -192,7 +192,7 @@ def linear_cross_entropy(
     reduction: str = "none",
     chunk: int | None = None,
     precision: str = "ieee",
-    impl: str = "numpy",
+    impl: str | None = None,
 ) -> Any:
     """Return the cross-entropy of the logits hidden @ weightᵀ; kernels never hold them, or their gradient, in full.
 

@@ -17,11 +17,13 @@ from fgrad.kernel_arguments import owner_of
 from fgrad.kernel_pair import KernelOp, kernel_op
 from fgrad.numpy.arguments import as_array, cast
 from fgrad.ops.shape import stop_gradient
+from fgrad.placement import device
+from fgrad.transforms.vmap import is_mapping
 
 Function = Callable[..., Any]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
-_IMPL = inspect.Parameter("impl", _KEYWORD, default="numpy", annotation="str")
+_IMPL = inspect.Parameter("impl", _KEYWORD, default=None, annotation="str | None")
 
 
 def with_kernels(
@@ -33,6 +35,7 @@ def with_kernels(
     batch: str = "loop",
     called: str | None = None,
     prepare: Function | None = None,
+    on_device: bool = False,
     **fixed: Any,
 ) -> Callable[[Function], Function]:
     """Return a decorator that lets a definition be computed by kernels as well, by its new option `impl`.
@@ -50,15 +53,17 @@ def with_kernels(
         batch: what `vmap` does, see `kernel_op`.
         called: how messages call it, and Programs after "kernels."; the definition's name if None.
         prepare: returns options that follow from the arrays, of all arrays by name and the options.
+        on_device: whether the kernels move fewer bytes than those generated from the definition, and are the choice
+            where `jit` records for a device and nothing is asked for.
         **fixed: further arguments of the functions over the kernels.
     """
 
     def decorate(definition: Function) -> Function:
-        pair = _Pair(definition, kernels, wrt, outputs, extras, batch, called, prepare, fixed)
+        pair = _Pair(definition, kernels, wrt, outputs, extras, batch, called, prepare, on_device, fixed)
 
         @takes_tensors
         @functools.wraps(definition)
-        def function(*args: Any, impl: str = "numpy", **options: Any) -> Any:
+        def function(*args: Any, impl: str | None = None, **options: Any) -> Any:
             return pair(impl, args, options)
 
         own = pair.signature
@@ -96,8 +101,10 @@ class _Pair:
         batch: str,
         called: str | None,
         prepare: Function | None,
+        on_device: bool,
         fixed: dict[str, Any],
     ):
+        self.on_device = on_device
         self.definition, self.extras, self.prepare = definition, extras, prepare
         self.family, _, self.stem = kernels.partition(".")
         self.wrt, self.outputs, self.batch, self.fixed = wrt, outputs, batch, fixed
@@ -108,7 +115,7 @@ class _Pair:
         self.defaults = {p.name: p.default for p in parameters if p.kind is _KEYWORD}
         self._op = functools.cache(self._make)
 
-    def __call__(self, impl: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    def __call__(self, impl: str | None, args: Sequence[Any], options: dict[str, Any]) -> Any:
         bound = self.signature.bind(*args, **options)
         bound.apply_defaults()
         arrays = {name: bound.arguments[name] for name in self.arrays}
@@ -116,6 +123,8 @@ class _Pair:
         self._check(arrays)
         if self.prepare is not None:
             options |= self.prepare(arrays, options)
+        if impl is None:
+            impl = self._chosen()
         if impl == "numpy":
             return self.definition(*[x if x is None else as_array(x) for x in arrays.values()], **options)
         if impl != "triton":
@@ -123,6 +132,11 @@ class _Pair:
         present = {name: x for name, x in arrays.items() if x is not None}
         xs = present.values() if self.wrt else [stop_gradient(as_array(x)) for x in present.values()]
         return self.op(*present)(*xs, **options)
+
+    def _chosen(self) -> str:
+        """Return what computes where nothing is asked for; kernels that would run once an example are no choice."""
+        alone = self.batch == "leading" or not is_mapping()
+        return "triton" if self.on_device and device() is not None and alone else "numpy"
 
     def _check(self, arrays: dict[str, Any]) -> None:
         for name in self.wrt:

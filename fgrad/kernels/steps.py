@@ -26,7 +26,7 @@ def adamw_step(
     eps: float = 1e-8,
     weight_decay: float = 0.01,
     scale: Any = None,
-    impl: str = "numpy",
+    impl: str | None = None,
 ) -> tuple[Any, Any, Any]:
     """Return (param, first, second) after a step of AdamW. Source: Loshchilov and Hutter, arXiv 1711.05101.
 
@@ -73,7 +73,7 @@ def sgd_step(
     weight_decay: float = 0.0,
     nesterov: bool = False,
     scale: Any = None,
-    impl: str = "numpy",
+    impl: str | None = None,
 ) -> tuple[Any, Any]:
     """Return (param, velocity) after a step of gradient descent with momentum.
 
@@ -99,7 +99,7 @@ def sgd_step(
     return (p - _F32(lr) * change).astype(param.dtype), velocity
 
 
-def clip_by_norm(grads: Sequence[Any], limit: float, *, impl: str = "numpy") -> tuple[Any, Any]:
+def clip_by_norm(grads: Sequence[Any], limit: float, *, impl: str | None = None) -> tuple[Any, Any]:
     """Return (norm, scale) of all gradients together: scale brings a norm above the limit down to it.
 
     Args:
@@ -121,8 +121,8 @@ def clip_by_norm(grads: Sequence[Any], limit: float, *, impl: str = "numpy") -> 
     return norm, np.where(norm > limit, _F32(limit) / np.where(norm > 0, norm, 1), _F32(1))
 
 
-def _by_kernels(name: str, impl: str) -> bool:
-    if impl not in ("numpy", "triton"):
+def _by_kernels(name: str, impl: str | None) -> bool:
+    if impl not in (None, "numpy", "triton"):
         raise ValueError(f'{name}: impl must be "numpy" or "triton", got {impl!r}')
     return impl == "triton"
 

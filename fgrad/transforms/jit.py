@@ -20,6 +20,7 @@ from fgrad import forks, tree
 from fgrad.backend.guard import MISS, make_guard
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, on_gpu, type_of
 from fgrad.ops.control import call
+from fgrad.placement import recording_for
 from fgrad.program import Program, Traced, trace
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
@@ -270,7 +271,8 @@ class JittedFunction:
             full = [positions[i] if i in positions else next(rest) for i in range(count)]
             return self._fun(*full, **options, **dict(named))
 
-        return trace(fun, kinds, treedef, self._label)
+        with recording_for(self._device):
+            return trace(fun, kinds, treedef, self._label)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Return the recorded Program for these arguments, with the trees of arguments and outputs."""

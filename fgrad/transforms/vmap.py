@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, type_of
+from fgrad.core import ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
 from fgrad.plans import parameters_of
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
@@ -205,6 +205,14 @@ def vmap(
         )
 
     return vmap_fun
+
+
+def is_mapping() -> bool:
+    """Return whether what is called now is applied to a batch by `vmap`."""
+    interpreter = state.interpreter
+    while interpreter is not None and interpreter.__class__ is not Batch:
+        interpreter = interpreter.parent
+    return interpreter is not None
 
 
 def _is_none(x: Any) -> bool:

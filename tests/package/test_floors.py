@@ -19,6 +19,7 @@ FLOORS = {
     "fgrad.config": 0,
     "fgrad.tree": 0,
     "fgrad.core": 0,
+    "fgrad.placement": 0,
     "fgrad.program": 1,
     "fgrad.plans": 1,
     "fgrad.kinds": 1,

@@ -14,8 +14,9 @@ import triton.language as tl
 
 from .activation import ACTIVATIONS, activation_backward
 from .reduction import column_sums
-from .runtime import as_rows, empty, launch, strides
+from .runtime import as_rows, empty, strides
 from .tiling import accumulator, along, row_of_program
+from .tune import launch_fastest
 
 PRECISIONS = ("ieee", "tf32", "tf32x3")
 
@@ -242,20 +243,19 @@ def product(
     columns = right.shape[2]
     if out is None:
         out = empty(x, (*x.shape[:-1], columns), x.dtype)
-    blocks = _blocks(x.dtype.itemsize, y.dtype.itemsize, rows, columns, inner, demanding)
-    programs = batch * triton.cdiv(rows, blocks["M"]) * triton.cdiv(columns, blocks["N"])
     first, second = (*beside, None, None)[:2]
-    launch(
+    launch_fastest(
         matmul_kernel,
-        (programs,),
+        lambda named: batch * triton.cdiv(rows, named["M"]) * triton.cdiv(columns, named["N"]),
         *(left, right, bias, add, first, second, before, out, other),
         *(rows, columns, inner, *strides(left), *strides(right)),
         *((None,) if bias is None else strides(bias)),
+        configs=lambda: _configurations(x.dtype.itemsize, y.dtype.itemsize, rows, columns, inner, demanding),
+        sizes=(batch, rows, columns, inner),
         EPILOGUE=epilogue,
         PRECISION=precision,
         ACCUMULATOR=accumulator(max(x.dtype, y.dtype, key=lambda dtype: dtype.itemsize)),
         GROUP=_GROUP,
-        **blocks,
     )
     return out
 
@@ -271,6 +271,21 @@ def _blocks(x_bytes, y_bytes, rows, columns, inner, demanding):
     k = max(16 if min(x_bytes, y_bytes) > 1 else 32, min(k, triton.next_power_of_2(max(1, inner))))
     warps = 8 if m * n >= 128 * 128 else 4
     return {"M": m, "N": min(n, 64) if demanding else n, "K": k, "num_warps": warps, "num_stages": 3}
+
+
+def _configurations(x_bytes, y_bytes, rows, columns, inner, demanding):
+    """Return the rule's blocks, then some half and twice as high and wide, read further ahead or not."""
+    rule = _blocks(x_bytes, y_bytes, rows, columns, inner, demanding)
+    found = [rule]
+    for height, width in ((1, 1), (2, 1), (1, 2), (0.5, 1), (1, 0.5), (2, 0.5), (0.5, 2)):
+        m, n = int(rule["M"] * height), int(rule["N"] * width)
+        covered = m <= triton.next_power_of_2(rows) and n <= triton.next_power_of_2(columns)
+        if min(m, n) < 16 or not (covered or m * n <= rule["M"] * rule["N"]):
+            continue
+        warps = 8 if m * n >= 128 * 128 else 4
+        configs = [{**rule, "M": m, "N": n, "num_warps": warps, "num_stages": stages} for stages in (3, 4)]
+        found += [config for config in configs if config not in found]
+    return found
 
 
 def _as_batch(x):

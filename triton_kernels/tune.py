@@ -50,7 +50,7 @@ def launch_fastest(kernel, grid, *args, configs, sizes, name=None, **meta):
 
     Args:
         kernel, grid, *args, **meta: a launch but for what a configuration adds; a grid that depends on that is a
-            function.
+            function of it.
         configs: a function that returns the configurations, dicts of arguments and compile options; the first is the
             rule. They may change a result by rounding alone, and are equal for sizes between the same powers of two.
         sizes: how much work it is: rows and columns, or what decides which configuration is best.
@@ -61,7 +61,7 @@ def launch_fastest(kernel, grid, *args, configs, sizes, name=None, **meta):
         config = configs()[0]
     else:
         config = tuner.pick(Launch(kernel, grid, args, meta), configs, sizes, name).config
-    launch(kernel, grid, *args, **{**config, **meta})
+    launch(kernel, grid(config) if callable(grid) else grid, *args, **{**config, **meta})
 
 
 def tuner_of(args):

@@ -229,7 +229,7 @@ def test_18_fits_every_target_without_spills(family, target):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f.multiplies], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.products], ids=lambda family: family.name)
 def test_19_float32_products_use_no_tensor_cores_unless_asked(family):
     arrays = family.inputs(rng(), np.float32, 16, 16)  # large float32 products take long to compile
     ct = cotangent(family, wide(arrays), np.float32)

@@ -5,7 +5,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from fgrad.triton_kernels import attention, norm, softmax, store, tuning
+from fgrad.triton_kernels import attention, matmul, norm, softmax, store, tuning
 from fgrad.triton_kernels.runtime import _HOMES, Launch, interpret_launch, launch, launching
 from fgrad.triton_kernels.tiling import row_configurations
 from fgrad.triton_kernels.tune import Tuner, strided_copy
@@ -225,6 +225,11 @@ def _norm_backward(ct, x, weight):
     return norm.layer_norm_backward(ct, x, weight, weight, mean, rstd)
 
 
+def _products(x, y, bias):
+    out, before = matmul.linear_forward(x, y, bias, activation="silu")
+    return out, *matmul.linear_backward(out, x, y, bias, before, activation="silu")
+
+
 def _attention(q, k, v):
     out, lse = attention.attention_forward(q, k, v, causal=True)
     return out, *attention.attention_backward(out, q, k, v, out, lse, causal=True)
@@ -234,6 +239,7 @@ TUNED = {
     "softmax of long rows": (softmax.log_softmax_forward, drawn(2, 17_000)),
     "norm": (_norm_backward, drawn(5, 20), drawn(5, 20), drawn(20)),
     "norm of transposed rows": (_norm_backward, drawn(20, 5).T, drawn(20, 5).T, drawn(20)),
+    "products": (_products, drawn(40, 70), drawn(70, 50), drawn(50)),
     "attention": (_attention, *[drawn(1, 2, 40, 16)] * 3),
 }
 
@@ -243,19 +249,19 @@ TUNED = {
 def test_every_configuration_computes_what_the_rule_does(case, monkeypatch):
     function, *arrays = TUNED[case]
     expected, counts = function(*arrays), []
-    for k in range(10):
+    for k in range(14):
 
         def launch_one(kernel, grid, *args, configs, sizes, k=k, **meta):
             counts.append(len(configs()))
             launch(kernel, grid, *args, **configs()[k % len(configs())], **meta)
 
-        for module in (softmax, norm, attention):
+        for module in (softmax, norm, attention, matmul):
             monkeypatch.setattr(module, "launch_fastest", launch_one)
         for got, want in zip(
             *[x if isinstance(x, tuple) else (x,) for x in (function(*arrays), expected)], strict=True
         ):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
-    assert 1 < max(counts) <= 10
+    assert 1 < max(counts) <= 14
 
 
 @pytest.mark.heavy

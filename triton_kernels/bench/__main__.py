@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..interop import has_gpu
 from ..runtime import gpu_home, home_of
+from ..tune import tuning
 from . import cases, device, report, static
 from .check import require_right
 
@@ -29,6 +31,8 @@ def parsed(arguments):
     parser.add_argument("--dtypes", default="bfloat16,float32")
     parser.add_argument("--targets", default=TARGETS, help="what is compiled for, without a GPU")
     parser.add_argument("--static", action="store_true", help="do not time, even if there is a GPU")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases, and stop")
+    parser.add_argument("--tune", action="store_true", help="on a GPU, tune what was not tuned before, then time it")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--replay", action="store_true", help="time a replayed CUDA graph as well")
     parser.add_argument("--out", help="write the figures to a .json or .csv file")
@@ -74,23 +78,30 @@ def progress(items):
 def measure(options, home=None):
     """Return the rows of figures; `home` is that of the GPU, None without one."""
     sizes = [tuple(map(int, size.split("x"))) for size in options.sizes.split(",")]
-    work = list(product(chosen(options), map(dtype_of, options.dtypes.split(",")), sizes))
+    dtypes = [dtype_of(name) for name in options.dtypes.split(",")]
+    work = [(case, *rest) for case, *rest in product(chosen(options), dtypes, sizes) if case.takes(rest[0])]
     if home is None:
         for case, dtype in {(case.name, str(dtype)): (case, dtype) for case, dtype, _ in work}.values():
             require_right(case, dtype, home_of(np.empty(0)))
         targets = options.targets.split(",")
         return [row for case, dtype, size in progress(work) for row in static.measured(case, dtype, *size, targets)]
-    ceilings = device.Ceilings(home, options.repeats)
-    return [
-        device.timed(case, dtype, *size, home, ceilings, options.repeats, options.replay)
-        for case, dtype, size in progress(work)
-    ]
+    with tuning() if options.tune else contextlib.nullcontext():
+        ceilings = device.Ceilings(home, options.repeats)
+        return [
+            device.timed(case, dtype, *size, home, ceilings, options.repeats, options.replay)
+            for case, dtype, size in progress(work)
+        ]
 
 
 def main(arguments=None):
     """Run the benchmark; return the exit status."""
     options = parsed(arguments)
+    if options.list:
+        print(*[case.name for case in chosen(options)], sep="\n")
+        return 0
     timing = not options.static and has_gpu()
+    if options.tune and not timing:
+        sys.exit("--tune: there is no GPU to time on")
     rows = measure(options, gpu_home() if timing else None)
     if not timing:
         print("No times: this is what the compiler says; projections are data sheets' ceilings, not measurements.\n")

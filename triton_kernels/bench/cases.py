@@ -1,4 +1,7 @@
-"""What can be measured: each case draws arrays of a size and type, and says what must be moved and done."""
+"""What can be measured: each case draws arrays of a size and type, and says what must be moved and done.
+
+The kernels of this library are measured by their workloads, each forward and backward.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import activation, attention, cross_entropy, matmul, norm, softmax
+from ..runtime import launching
+from .workload import Workload
+from .workloads import WORKLOADS
 
 GENERATED = "fgrad.kernel_bench:CASES"
 """Where the programs are whose kernels are generated; a name, for the kernels know nothing of programs."""
@@ -20,7 +25,9 @@ class Work:
     """One call: `function(*args)` on NumPy arrays or arrays on a GPU, and what it comes to.
 
     `moved` are bytes, each argument read once and each result written once; `flops` floating-point operations.
-    `reference(*args)` computes the same of arrays in float64, None where there is nothing to compare with.
+    `reference(*args)` computes the same of arrays in float64, None where there is nothing to compare with; or
+    `error(results, *args)` says how far results are off, relative to what they are. `prepare(*args)` is run first and
+    not measured: it returns what the function takes.
     """
 
     function: Callable[..., Any]
@@ -28,6 +35,8 @@ class Work:
     moved: int
     flops: int
     reference: Callable[..., Any] | None
+    prepare: Callable[..., tuple] = lambda *args: args
+    error: Callable[..., float] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,18 @@ class Case:
 
     `make(rng, dtype, rows, columns)` returns a `Work`. `products` says that matrix units bound it, not memory. `peers`
     are the same for torch tensors, by the name of the library: text of a function, so that nothing is imported.
+    `dtypes` are those that it takes, None for all.
     """
 
     name: str
     make: Callable[..., Work]
     products: bool = False
     peers: dict[str, str] = field(default_factory=dict)
+    dtypes: tuple | None = None
+
+    def takes(self, dtype):
+        """Say whether the case is measured in a dtype."""
+        return self.dtypes is None or any(np.dtype(dtype) == np.dtype(known) for known in self.dtypes)
 
 
 def drawn(rng, dtype, *shape):
@@ -60,133 +75,73 @@ def rowwise(function, reference, flops=5, arrays=1):
     return make
 
 
-def _softmax(x):
-    powers = np.exp(x - x.max(1, keepdims=True))
-    return powers / powers.sum(1, keepdims=True)
+def of_workload(workload: Workload) -> list[Case]:
+    """Return the cases of a workload: its forward pass and, where it has one, its backward pass."""
+
+    def forward(rng, dtype, rows, columns):
+        arrays = workload.drawn(rng, dtype, rows, columns)
+        moved = sum(x.nbytes for x in arrays) + sum(map(_bytes, _written(*outline(workload.run, *arrays))))
+        return Work(workload.forward, arrays, moved, workload.operations(*arrays), workload.reference)
+
+    def gradient(rng, dtype, rows, columns):
+        arrays = workload.drawn(rng, dtype, rows, columns)
+        result = outline(workload.forward, *arrays)
+        ct = drawn(rng, result.dtype, *result.shape)
+        moved = sum(x.nbytes for x in (ct, *arrays, *[arrays[at] for at in workload.differentiable]))
+        return Work(
+            workload.pull,
+            (ct, *arrays),
+            moved,
+            int(workload.more * workload.operations(*arrays)),
+            None,
+            lambda ct, *arrays: (ct, workload.run(*arrays)[1], *arrays),
+            lambda gradients, ct, *arrays: _slope_error(workload, gradients, ct, *arrays),
+        )
+
+    passes = [Case(workload.name, forward, workload.products, workload.peers, workload.dtypes)]
+    if workload.differentiable:
+        passes.append(Case(f"{workload.name}, gradient", gradient, workload.products, {}, workload.dtypes))
+    return passes
 
 
-def _normalized(x):
-    centred = x - x.mean(1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
+def outline(function, *arrays):
+    """Return what a function of NumPy arrays returns, its values undefined: no kernel runs."""
+    with launching(lambda launch: None), np.errstate(all="ignore"):
+        return function(*arrays)
 
 
-def _softmax_backward(ct, out):
-    return out * (ct - (ct * out).sum(1, keepdims=True))
+def _written(result, saved):
+    """Return the arrays that a forward pass writes: what it keeps may be its result."""
+    return [result, *[x for x in saved if not np.may_share_memory(x, result)]]
 
 
-def _layer_norm(rng, dtype, rows, columns):
-    x, weight, bias = (drawn(rng, dtype, *shape) for shape in ((rows, columns), (columns,), (columns,)))
-    moved = 2 * x.nbytes + weight.nbytes + bias.nbytes
-    reference = lambda x, weight, bias: _normalized(x) * weight + bias  # noqa: E731
-    return Work(lambda *args: norm.layer_norm_forward(*args)[0], (x, weight, bias), moved, 8 * x.size, reference)
+def _bytes(x):
+    """Return the bytes of an array's elements, those that are repeated counted once."""
+    size = x.itemsize
+    for length, stride in zip(x.shape, x.strides, strict=True):
+        size *= length if stride else 1
+    return size
 
 
-def _rms_norm(rng, dtype, rows, columns):
-    x, weight = drawn(rng, dtype, rows, columns), drawn(rng, dtype, columns)
-    reference = lambda x, weight: x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * weight  # noqa: E731
-    moved = 2 * x.nbytes + weight.nbytes
-    return Work(lambda *args: norm.rms_norm_forward(*args)[0], (x, weight), moved, 5 * x.size, reference)
+def _slope_error(workload, gradients, ct, *arrays):
+    """Return how far gradients are from the slope of the reference along a direction, by central differences."""
+    rng, step, slope, scale = np.random.default_rng(2), 1e-5, 0.0, 1e-30
+    moved = [list(arrays), list(arrays)]
+    for at, gradient in zip(workload.differentiable, gradients, strict=True):
+        direction = rng.standard_normal(arrays[at].shape)
+        for side, sign in zip(moved, (1, -1), strict=True):
+            side[at] = arrays[at] + sign * step * direction
+        slope += (gradient * direction).sum()
+        scale += np.abs(gradient * direction).sum()
+    up, down = ((workload.reference(*side) * ct).sum() for side in moved)
+    return abs((up - down) / (2 * step) - slope) / scale
 
 
-def _layer_norm_backward(rng, dtype, rows, columns):
-    ct, x, weight = drawn(rng, dtype, rows, columns), drawn(rng, dtype, rows, columns), drawn(rng, dtype, columns)
-    mean = x.astype(np.float32).mean(1)
-    rstd = 1 / np.sqrt(x.astype(np.float32).var(1) + np.float32(1e-5))
-
-    def backward(ct, x, weight, mean, rstd):
-        return norm.layer_norm_backward(ct, x, weight, None, mean, rstd)[:2]
-
-    def reference(ct, x, weight, mean, rstd):
-        hat = (x - mean[:, None]) * rstd[:, None]
-        g = ct * weight
-        dx = (g - g.mean(1, keepdims=True) - hat * (g * hat).mean(1, keepdims=True)) * rstd[:, None]
-        return dx, (ct * hat).sum(0)
-
-    return Work(backward, (ct, x, weight, mean, rstd), 3 * x.nbytes, 12 * x.size, reference)
-
-
-def _cross_entropy(rng, dtype, rows, columns):
-    logits, labels = drawn(rng, dtype, rows, columns), rng.integers(0, columns, rows)
-
-    def reference(logits, labels):
-        top = logits.max(1)
-        total = np.log(np.exp(logits - top[:, None]).sum(1)) + top
-        return total - logits[np.arange(len(logits)), labels.astype(int)]
-
-    function = lambda *args: cross_entropy.cross_entropy_forward(*args)[0]  # noqa: E731
-    return Work(function, (logits, labels), logits.nbytes + labels.nbytes, 5 * logits.size, reference)
-
-
-def _matmul(rng, dtype, rows, columns):
-    x, y = drawn(rng, dtype, rows, columns), drawn(rng, dtype, columns, columns)
-    flops = 2 * rows * columns * columns
-    return Work(matmul.matmul_forward, (x, y), 2 * x.nbytes + y.nbytes, flops, lambda x, y: x @ y)
-
-
-def _attention(rng, dtype, rows, columns):
-    """`rows` is the length; heads of 128 make up the columns."""
-    heads = max(1, columns // 128)
-    q, k, v = (drawn(rng, dtype, 1, heads, rows, 128) for _ in range(3))
-
-    def reference(q, k, v):
-        scores = q @ k.swapaxes(2, 3) / np.sqrt(128)
-        return _softmax(scores.reshape(-1, rows)).reshape(scores.shape) @ v
-
-    function = lambda *args: attention.attention_forward(*args)[0]  # noqa: E731
-    return Work(function, (q, k, v), 4 * q.nbytes, 4 * heads * rows * rows * 128, reference)
-
-
-def _silu(x, up):
-    return x / (1 + np.exp(-x)) * up
-
-
-_F = "torch.nn.functional"
-CASES = [
-    Case(
-        "softmax",
-        rowwise(softmax.softmax_forward, _softmax),
-        peers={
-            "torch": f"lambda x: {_F}.softmax(x, -1)",
-            "liger": "liger_kernel.transformers.functional.liger_softmax",
-        },
-    ),
-    Case("softmax, gradient", rowwise(softmax.softmax_backward, _softmax_backward, 4, arrays=2)),
-    Case(
-        "layer_norm",
-        _layer_norm,
-        peers={"torch": f"lambda x, w, b: {_F}.layer_norm(x, x.shape[-1:], w, b)"},
-    ),
-    Case("layer_norm, gradient", _layer_norm_backward),
-    Case(
-        "rms_norm",
-        _rms_norm,
-        peers={
-            "torch": f"lambda x, w: {_F}.rms_norm(x, x.shape[-1:], w, 1e-6)",
-            "liger": "lambda x, w: liger_kernel.transformers.functional.liger_rms_norm(x, w, 1e-6)",
-        },
-    ),
-    Case(
-        "swiglu",
-        rowwise(lambda x, up: activation.activation_forward(x, "silu", up), _silu, 6, arrays=2),
-        peers={"torch": f"lambda x, up: {_F}.silu(x) * up"},
-    ),
-    Case(
-        "cross_entropy",
-        _cross_entropy,
-        peers={"torch": f"lambda x, labels: {_F}.cross_entropy(x, labels, reduction='none')"},
-    ),
-    Case("matmul", _matmul, products=True, peers={"torch": "lambda x, y: x @ y"}),
-    Case(
-        "attention",
-        _attention,
-        products=True,
-        peers={"torch": f"lambda q, k, v: {_F}.scaled_dot_product_attention(q, k, v)"},
-    ),
-]
+CASES = [case for workload in WORKLOADS for case in of_workload(workload)]
 
 
 def found(path: str) -> list[Case]:
-    """Return the cases at an import path "module:name": a case, a list of them, or a function of one array.
+    """Return the cases at an import path "module:name": a case, a workload, a list of them, or a function of one array.
 
     Raises:
         ValueError: it is no such path.
@@ -196,10 +151,11 @@ def found(path: str) -> list[Case]:
     if not (module and colon and name):
         raise ValueError(f'--kernel: got {path!r}, expected "module:name"')
     value = getattr(importlib.import_module(module), name)
-    if isinstance(value, Case):
-        return [value]
-    if isinstance(value, (list, tuple)) and all(isinstance(case, Case) for case in value):
-        return list(value)
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    if listed and all(isinstance(one, (Case, Workload)) for one in listed):
+        return [case for one in listed for case in ([one] if isinstance(one, Case) else of_workload(one))]
     if callable(value):
         return [Case(name, rowwise(value, None))]
-    raise TypeError(f"--kernel {path}: got {type(value).__name__}, expected a Case, a list of them, or a function")
+    raise TypeError(
+        f"--kernel {path}: got {type(value).__name__}, expected a Case, a Workload, a list of them, or a function"
+    )

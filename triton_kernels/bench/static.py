@@ -6,12 +6,14 @@ import numpy as np
 
 from ..cards import CARDS, projected
 from ..compile import compile_call
+from .cases import outline
 
 
 def measured(case, dtype, rows, columns, targets):
     """Return a row of the report for each target: the worst of the case's kernels, and what it moves and does."""
     work = case.make(np.random.default_rng(0), dtype, rows, columns)
-    kernels = compile_call(work.function, *work.args, targets=targets)
+    with np.errstate(all="ignore"):  # what nothing has computed is converted on the host
+        kernels = compile_call(work.function, *outline(work.prepare, *work.args), targets=targets)
     return [_row(case, dtype, rows, columns, target, work, kernels) for target in targets]
 
 
@@ -27,7 +29,7 @@ def _row(case, dtype, rows, columns, target, work, kernels):
         "kernels": len(reports),
         "registers": max(report.registers for report in reports),
         "spills": max(report.spill_bytes for report in reports),
-        "load bits": min(report.load_bits for report in reports if report.load_bits),
+        "load bits": min([report.load_bits for report in reports if report.load_bits], default=0),
         "occupancy": min(report.occupancy for report in reports),
         "problems": "; ".join(problem for report in reports for problem in report.problems),
         "bytes": work.moved,

@@ -6,14 +6,20 @@ The benchmark's cases and the tests' battery are made of these. What several fam
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import ml_dtypes
 import numpy as np
 
 from .. import dropout
+
+HALF = (np.float16,)
+if importlib.util.find_spec("ml_dtypes"):
+    from ml_dtypes import bfloat16
+
+    HALF += (bfloat16,)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Workload:
     reference: Callable
     inputs: Callable
     differentiable: tuple = (0,)
-    dtypes: tuple = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
+    dtypes: tuple = (np.float64, np.float32, *HALF)
     flops: float | Callable = 5
     more: float = 2
     products: bool = False
@@ -59,7 +65,7 @@ class Workload:
 
 
 # Of families that optimise: their state is float32, and float64 has no use.
-NARROW = (np.float32, np.float16, ml_dtypes.bfloat16)
+NARROW = (np.float32, *HALF)
 
 
 def of_one(forward, backward=None):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -68,16 +69,16 @@ def _programs(source: Source, constexprs: dict[str, Any]) -> int:
 def configurations(source: Source) -> list[dict[str, int]]:
     """Return in which ways a kernel may be launched, the rule's first: ROWS, BLOCK, num_warps.
 
-    A kernel that leaves partial results has as many programs in all of them, since a second kernel adds these up: each
-    program takes rows in turn, until there are none.
+    A kernel that leaves partial results has as many programs in all of them, since a second kernel adds these up, and
+    never more rows at once, so that each program has some. One of another form keeps its blocks.
     """
     rule = {name: value for name, value in source.constexprs.items() if name in ("ROWS", "BLOCK")}
     found = [{**rule, "num_warps": source.warps}]
     for blocks, factor in itertools.product(_blocks(source, rule), (1, 2, 0.5)):
-        elements = blocks["ROWS"] * blocks.get("BLOCK", 1)
-        warps = max(1, min(16, int(factor * source.warps * elements / (rule["ROWS"] * rule.get("BLOCK", 1)))))
-        fits = A_THREAD[0] <= elements / (32 * warps) <= A_THREAD[1] and elements <= MOST_ELEMENTS
-        if fits and {**blocks, "num_warps": warps} not in found:
+        share = _elements(source, blocks) / _elements(source, rule)
+        warps = max(1, min(16, int(factor * source.warps * share)))
+        fits = A_THREAD[0] <= _elements(source, blocks) / (32 * warps) <= A_THREAD[1]
+        if fits and _elements(source, blocks) <= MOST_ELEMENTS and {**blocks, "num_warps": warps} not in found:
             found.append({**blocks, "num_warps": warps})
     return found
 
@@ -85,13 +86,24 @@ def configurations(source: Source) -> list[dict[str, int]]:
 def _blocks(source: Source, rule: dict[str, int]) -> Iterator[dict[str, int]]:
     """Yield block sizes: the rule's, fewer and more rows at once, and shorter and longer steps where rows are cut."""
     yield rule
-    highest = 1 << max(0, source.numbers[0] - 1).bit_length()
-    for rows in (rule["ROWS"] // 2, rule["ROWS"] * 2, rule["ROWS"] // 4):
+    in_turn = bool(source.partials) and "range(program * ROWS, rows, tl.num_programs(0) * ROWS)" in source.text
+    once = not source.partials and source.programs == -(-source.numbers[0] // rule["ROWS"])
+    highest = _power(source.numbers[0]) if once else rule["ROWS"]
+    for rows in (rule["ROWS"] // 2, rule["ROWS"] * 2, rule["ROWS"] // 4) if once or in_turn else ():
         if 1 <= rows <= highest:
             yield {**rule, "ROWS": rows}
-    if rule.get("BLOCK", 1) < _columns(source):
+    if once and rule.get("BLOCK", math.inf) < _columns(source):
         for block in (rule["BLOCK"] // 2, rule["BLOCK"] * 2):
             yield {**rule, "BLOCK": block}
+
+
+def _elements(source: Source, blocks: dict[str, int]) -> int:
+    """Return how many elements a program works on at once."""
+    return blocks["ROWS"] * blocks.get("BLOCK", _power(_columns(source)))
+
+
+def _power(n: int) -> int:
+    return 1 << max(0, n - 1).bit_length()
 
 
 def _columns(source: Source) -> int:

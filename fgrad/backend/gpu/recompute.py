@@ -105,8 +105,8 @@ def _cone(kernel: Kernel, v: Var, stored: set[int]) -> _Cone | None:
 
 def _take_over(reader: Kernel, kernel: Kernel, v: Var, cone: _Cone) -> None:
     """Put the equations of a cone before those of a later kernel, which then reads no `v`."""
-    have = {id(eq) for eq in reader.equations}
-    reader.equations[:0] = [eq for eq in cone.equations if id(eq) not in have]
+    taken = {id(eq) for eq in cone.equations}  # some may be there already, behind others that now need them
+    reader.equations[:] = [*cone.equations, *[eq for eq in reader.equations if id(eq) not in taken]]
     reader.loads.update(cone.loads)
     reader.loads.update({(id(a), at): a for a, at in cone.at_hand.values()})
     for eq in cone.equations:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fgrad import tree
 from fgrad.core import PYTHON_SCALARS, ArrayType, Interpreter, Params, Primitive, Tracer, state, type_of
+from fgrad.placement import Placed
 from fgrad.source import function_label, on_behalf_of, scope_of, user_line
 
 
@@ -55,10 +56,11 @@ class Program:
     """Inputs, constants, equations in order, outputs.
 
     `consts` pairs variables with the values they were captured with (arrays, or values traced by an enclosing
-    transform). `cache` keeps what transforms derive from this Program, for as long as it lives.
+    transform). `cache` keeps what transforms derive from this Program, for as long as it lives. `placed` says that it
+    runs on a device, and so does all that is derived from it.
     """
 
-    __slots__ = ("label", "inputs", "consts", "equations", "outputs", "cache", "_steps")
+    __slots__ = ("label", "inputs", "consts", "equations", "outputs", "cache", "placed", "_steps")
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Program:
         self.equations = list(equations)
         self.outputs = list(outputs)
         self.cache: dict[Any, Any] = {}
+        self.placed: Placed | None = None
         self._steps: list[tuple[Any, ...]] | None = None
 
     @property
@@ -158,6 +161,11 @@ class Program:
         """Return this Program with its constants as leading inputs, and the constants' values."""
         inputs = [v for v, _ in self.consts] + self.inputs
         return Program(self.label, inputs, (), self.equations, self.outputs), [x for _, x in self.consts]
+
+    def on(self, placed: Placed | None) -> Program:
+        """Return this Program, told where it runs."""
+        self.placed = placed
+        return self
 
     def simplify(self) -> Program:
         """Return an equal Program without repeated and dead equations."""

@@ -13,7 +13,7 @@ from fgrad.plans import hooks
 
 
 def _call(*args, program):
-    if any(map(on_gpu, args)):
+    if program.placed is not None or any(map(on_gpu, args)):
         return tuple(hooks.compute_on_gpu(program, *args))
     return tuple(program.compute(*args))
 

@@ -20,7 +20,7 @@ from fgrad import forks, tree
 from fgrad.backend.guard import MISS, make_guard
 from fgrad.core import PYTHON_SCALARS, ArrayType, Tracer, on_gpu, type_of
 from fgrad.ops.control import call
-from fgrad.placement import recording_for
+from fgrad.placement import Placed, recording_for
 from fgrad.program import Program, Traced, trace
 from fgrad.source import function_label
 from fgrad.transforms.linearize import as_operand, check_callable, result
@@ -100,7 +100,8 @@ class _Entry:
         self.fast_math = fast_math
         self.donated = donated
         self.closed = closed
-        self.program, self.consts = closed.lifted()
+        program, self.consts = closed.lifted()
+        self.program = program if device is None else program.on(Placed(device, fast_math, tune))
         self.out_tree = out_tree
         self.compiled: Compiled | None = None
         self.overwriting: Compiled | None = None

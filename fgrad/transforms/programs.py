@@ -65,9 +65,9 @@ hooks.type_by_tracing = type_by_tracing
 
 
 def _compute_on_gpu(program: Program, *args: Any) -> list[Any]:
-    from fgrad.backend.gpu.program import gpu_program  # loaded when there is an array on a GPU
+    from fgrad.backend.gpu.device import compute  # loaded when there is an array on a GPU, or a Program placed there
 
-    return gpu_program(program).compute(*args)
+    return compute(program, *args)
 
 
 def _compute_primitive_on_gpu(prim: Primitive, args: Sequence[Any], params: Params) -> Any:
@@ -142,7 +142,8 @@ def _linearize(program: Program, mask: Mask, push: bool, force: Mask | None) -> 
     ends = [None if node is None else moved.get(node, node) for node in nodes]
     record = _record_push if push else _record_pull
     linear, reached = record(walk, program, copies, ends, leaves, active)
-    return Linearization(simplify(forward), simplify(linear), active, reached, residual_inputs)
+    forward, linear = (simplify(part).on(program.placed) for part in (forward, linear))
+    return Linearization(forward, linear, active, reached, residual_inputs)
 
 
 def _saved_tracers(order: Sequence[Node], recorder: Trace) -> list[ProgramTracer]:
@@ -222,7 +223,7 @@ def _jvp(program: Program, mask: Mask, force: Mask | None) -> tuple[Program, Mas
         t is not None or bool(force and f) for (_, t), f in zip(pairs, force or [False] * len(pairs), strict=True)
     )
     tangents = [zeros(type_) if t is None else t for (_, t), type_, a in _zip3(pairs, program.out_types, active) if a]
-    return simplify(recorder.finish([*(x for x, _ in pairs), *tangents])), active
+    return simplify(recorder.finish([*(x for x, _ in pairs), *tangents])).on(program.placed), active
 
 
 def _zip3(a: Any, b: Any, c: Any) -> Any:
@@ -256,7 +257,7 @@ def _batch(program: Program, mask: Mask, size: int, axis_name: Any, force: Mask 
         return to_front(x, None, size) if axis is None else move_axis(x, axis, 0)
 
     values = under(recorder, lambda: [place(x, a, b) for (x, a), b in zip(outs, batched, strict=True)])
-    return simplify(recorder.finish(values)), batched
+    return simplify(recorder.finish(values)).on(program.placed), batched
 
 
 def prefixed(program: Program, before: Sequence[ArrayType], after: Sequence[ArrayType] = ()) -> Program:

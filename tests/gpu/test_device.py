@@ -7,6 +7,8 @@ pytest.importorskip("triton", reason="Triton's wheels exist for Linux alone, see
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad.program import Program
+from fgrad.triton_kernels.traffic import traffic
 from tests.triton.standin import DeviceArray
 
 RNG = np.random.default_rng(0)
@@ -80,6 +82,62 @@ def test_gradient_of_a_jitted_function_runs_generated_kernels_backward(card):
     assert type(result) is DeviceArray
     same(result, fgrad.grad(loss)(W, X))
     assert card.launches > before + 2
+
+
+TRANSFORMS = {
+    "grad": lambda f: fgrad.grad(f)(W, X),
+    "value and grad": lambda f: fgrad.value_and_grad(f, (0, 1))(W, X),
+    "vjp": lambda f: fgrad.vjp(f, W, X)[1](np.float32(2)),
+    "jvp": lambda f: fgrad.jvp(f, (W, X), (W, X)),
+    "linearize": lambda f: fgrad.linearize(f, W, X)[1](W, X),
+    "vmap": lambda f: fgrad.vmap(f)(np.stack([W, 2 * W]), np.stack([X, X])),
+    "vmap of grad": lambda f: fgrad.vmap(fgrad.grad(f), (0, None))(np.stack([W, 2 * W]), X),
+    "jvp of grad": lambda f: fgrad.jvp(lambda w: fgrad.grad(f)(w, X), (W,), (W,))[1],
+    "grad of checkpoint": lambda f: fgrad.grad(fgrad.checkpoint(f))(W, X),
+}
+
+
+def results_of(transform, f):
+    """Return what a transform of a function gives, and check that it is what it gives of `loss`."""
+    results, expected = fgrad.tree.leaves(transform(f)), fgrad.tree.leaves(transform(loss))
+    for got, want in zip(results, expected, strict=True):
+        same(got, want)
+    return results
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_transforms_of_what_is_jitted_for_a_device_run_there(card, transform):
+    results = results_of(transform, fgrad.jit(loss, device="cuda"))
+    assert all(type(x) is DeviceArray for x in results)
+    assert card.launches >= len(traffic(transform, fgrad.jit(loss, device="twin"))) > 0
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_what_is_jitted_for_the_twin_run_there(name, monkeypatch):
+    f = fgrad.jit(loss, device="twin")
+    assert all(isinstance(x, (np.ndarray, np.generic)) for x in results_of(TRANSFORMS[name], f))
+    if "checkpoint" not in name:  # whose own Program only calls others
+        monkeypatch.setattr(Program, "compute", lambda *args: pytest.fail("something is computed by NumPy"))
+    TRANSFORMS[name](f)
+
+
+def test_a_function_of_what_is_jitted_for_a_device(card):
+    f = fgrad.jit(loss, device="cuda")
+    result = fgrad.grad(lambda w: fnp.sin(f(2 * w, X)) * 3)(W)
+    same(result, fgrad.grad(lambda w: fnp.sin(loss(2 * w, X)) * 3)(W))
+
+
+@pytest.mark.parametrize(("fast_math", "value"), [(True, 0), (False, np.nan)])
+def test_transforms_keep_options(card, fast_math, value):
+    f = fgrad.jit(lambda x: x * 0, device="cuda", fast_math=fast_math)
+    one, infinite = np.ones(2, np.float32), np.full(2, np.inf, np.float32)
+    same(fgrad.jvp(f, (infinite,), (one,))[0], [value] * 2)
+
+
+def test_another_functions_device_counts_inside_it():
+    inner = fgrad.jit(loss, device="twin")
+    assert traffic(fgrad.jit(lambda w: inner(w, X)), W) == []
+    assert len(traffic(fgrad.jit(lambda w: inner(w, X), device="twin"), W)) > 0
 
 
 def test_a_checkpoint_is_computed_again(card):

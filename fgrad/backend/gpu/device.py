@@ -66,6 +66,14 @@ class OnDevice:
         return self.gpu.compute(*leaves)
 
 
+def compute(program: Program, *leaves: Any) -> list[Any]:
+    """Return the outputs of a Program on the device that it is placed on, else on that of an argument."""
+    placed = program.placed
+    if placed is None:
+        return gpu_program(program).compute(*leaves)
+    return OnDevice(program, placed.device, placed.fast_math, tune=placed.tune).compute(*leaves)
+
+
 def _to_host(x: Any) -> Any:
     from fgrad.triton_kernels import interop
 

@@ -11,7 +11,7 @@ from fgrad.backend.lowered import flops_of
 from fgrad.core import PYTHON_SCALARS, ArrayType, Primitive
 from fgrad.profiler.events import EventList, FunctionEvent, MemoryEvent
 from fgrad.profiler.memory import Entry, Ledger
-from fgrad.profiler.record import Observer, now
+from fgrad.profiler.record import Observer, Ran, now
 
 MOST_THREADS = 64
 """How many threads may record at once without a node being taken for one that nothing recorded."""
@@ -46,6 +46,8 @@ def _event(record: tuple[Any, ...], thread: int, naming: Naming, flops: bool) ->
         event.name = naming(what)
         event.source = what.declared.get("source", "NumPy")
         event.category = what.declared.get("category", category)
+    elif what.__class__ is Ran:
+        event.source = what.source
     elif category == "region":
         event.source = "generated"
     elif category == "op":

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from fgrad import tree
 from fgrad.backend import cpu
 from fgrad.backend.cpu import Compiled
+from fgrad.backend.gpu import program as gpu
+from fgrad.backend.gpu.fusion import Kernel
 from fgrad.backend.guard import MISS
 from fgrad.backend.lowered import flops
 from fgrad.core import Primitive, state
 from fgrad.plans import Plan
-from fgrad.profiler.record import Observer, Seen, here, span, timed
+from fgrad.profiler.record import Observer, Ran, Seen, here, span, timed
 from fgrad.program import Program
 from fgrad.transforms import jit, linearize
 from fgrad.transforms.jit import JittedFunction, _Entry
@@ -37,6 +39,7 @@ def probes() -> Iterator[Probe]:
     yield Compiled, "__init__", _observed_compile(Compiled.__init__)
     yield cpu, "run_tiles", _observed_tiles(cpu.run_tiles)
     yield Program, "compute", _observed_program(Program.compute)
+    yield gpu, "run_part", _observed_part(gpu.run_part)
     yield Linearize, "process", _observed_process(Linearize.process)
     pull_back = _observed_pull_back(linearize.pull_back)
     for name, module in list(sys.modules.items()):  # those that imported it have it under its name
@@ -120,7 +123,10 @@ def _observed_run(original: Callable[..., Any]) -> Callable[..., Any]:
         if not here.place.observers:
             return original(self, leaves)
         compiled = self.compiled_for(leaves)
-        return tree.unflatten(self.out_tree, compute(compiled, facts_of_program(compiled.program), *leaves))
+        facts = facts_of_program(compiled.program)
+        if not isinstance(compiled, Compiled):
+            facts[1] = 0  # the parts that run on a device are events with bytes of their own
+        return tree.unflatten(self.out_tree, compute(compiled, facts, *leaves))
 
     return run
 
@@ -167,6 +173,32 @@ def _observed_program(original: Callable[..., Any]) -> Callable[..., Any]:
             state.interpreter = before
 
     return compute
+
+
+def _observed_part(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run_part(part: Any, run: Any, arrays: Any) -> None:
+        place = here.place
+        if not place.observers or getattr(part, "kind", None) == "view":
+            original(part, run, arrays)
+        else:
+            timed(place, _name_of_part(part), "kernel", None, (0, _moved(part), None), original, part, run, arrays)
+
+    return run_part
+
+
+def _name_of_part(part: Any) -> Ran:
+    if isinstance(part, Kernel):
+        return Ran.of(f"kernel: {', '.join(dict.fromkeys(eq.prim.name for eq in part.equations))}", "generated")
+    return Ran.of(part.equation.prim.name, "hand-written" if gpu.has_kernel(part) else "no Triton kernel")
+
+
+def _moved(part: Any) -> int:
+    """Return the bytes of what a part of a Program on a device reads and writes, each value once."""
+    if isinstance(part, Kernel):
+        values = [*part.loads.values(), *part.stores, *[eq.outputs[0] for eq in part.partials]]
+    else:
+        values = [*part.equation.inputs, *part.equation.outputs]
+    return sum(v.type.size * v.type.dtype.itemsize for v in {id(v): v for v in values}.values())
 
 
 # ---------------------------------------------------------------------------------------------------- backward passes

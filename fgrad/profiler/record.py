@@ -63,6 +63,21 @@ class Place:
         self.marks = next((o.marks for o in reversed(observers) if o.marks is not None), None)
 
 
+class Ran(str):
+    """The name of an event that knows where its code came from, one of `fgrad.profiler.events.SOURCES`."""
+
+    __slots__ = ("source",)
+
+    source: str
+
+    @classmethod
+    def of(cls, name: str, source: str) -> Ran:
+        """Return the name with its source."""
+        found = cls(name)
+        found.source = source
+        return found
+
+
 class _Here(threading.local):
     def __init__(self) -> None:
         self.place = Place()

@@ -58,8 +58,8 @@ class GpuProgram:
         for (v, _), x in zip(self.program.consts, self._constants_beside(arrays), strict=True):
             arrays.give(v, x)
         with arrays.on_device():
-            for run, dead in self._runs:
-                run(arrays)
+            for part, run, dead in self._runs:
+                run_part(part, run, arrays)
                 arrays.drop(dead)
             return [arrays.own(a) for a in self.program.outputs]
 
@@ -93,8 +93,8 @@ class GpuProgram:
             self._constants[place] = [arrays.here(x, v.type) for v, x in self.program.consts]
         return self._constants[place]
 
-    def _in_order(self) -> list[tuple[Callable[[_Arrays], None], list[int]]]:
-        """Return what runs, one after another, each with the values that nothing needs from then on."""
+    def _in_order(self) -> list[tuple[Kernel | Step, Callable[[_Arrays], None], list[int]]]:
+        """Return the parts in order, each with what runs it and the values that nothing needs from then on."""
         sources = iter(self.sources)
         runs: list[Callable[[_Arrays], None]] = []
         reads: list[list[Any]] = []
@@ -112,7 +112,7 @@ class GpuProgram:
         for value, k in last.items():
             if value not in kept:
                 dead[k].append(value)
-        return list(zip(runs, dead, strict=True))
+        return list(zip(self.plan.parts, runs, dead, strict=True))
 
     def _run_kernel(self, source: Source, arrays: _Arrays) -> None:
         for v in source.arrays[source.loads :]:
@@ -147,6 +147,18 @@ class GpuProgram:
                 self.on_host.add(eq.prim.name)
         copies = [x if isinstance(a, Literal) else arrays.home.to_numpy(x) for a, x in zip(eq.inputs, operands)]
         return eq.prim.impl(*copies, **eq.params)
+
+
+def run_part(part: Kernel | Step, run: Callable[[_Arrays], None], arrays: _Arrays) -> None:
+    """Run one part of a plan: what a profiler sees (see `fgrad.profiler.probes`)."""
+    run(arrays)
+
+
+def has_kernel(part: Kernel | Step) -> bool:
+    """Return whether a part is a Triton kernel, generated, of the library or of a pair, or a view."""
+    if isinstance(part, Kernel):
+        return True
+    return part.equation.prim.declared.get("category") == "kernel" or kernel_for(part.equation) is not None
 
 
 _HOST = np.empty(0)

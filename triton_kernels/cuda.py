@@ -274,9 +274,9 @@ class CudaHome:
             self.tuners[device] = Tuner(self.execute, self.elapsed, self.driver.target(device), self.copied, self.flush)
         return self.tuners[device]
 
-    def flush(self, like):
-        """Empty the second-level cache of the device that an array lies on: write more than it holds."""
-        self.zeros(like, (FLUSHED_BYTES,), np.dtype(np.uint8))
+    def flush(self, like, size=FLUSHED_BYTES):
+        """Empty the second-level cache of the device that an array lies on: write more bytes than it holds."""
+        self.zeros(like, (size,), np.dtype(np.uint8))
 
     def _plan(self, key, launch):
         """Make the plan for arguments of a new kind."""

@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-import triton
-
-from .runtime import arrays_of, empty, home_of, launch
-from .tiling import fill_kernel
+from .runtime import arrays_of, home_of
 
 FLUSHED_BYTES = 256 << 20
 """More than twice the second-level cache of any card."""
 
-_BLOCK = 4096
+_LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
@@ -48,14 +44,9 @@ def benchmark(function, *args, repeats=20, flushed_bytes=FLUSHED_BYTES):
     if not hasattr(home, "elapsed"):
         raise TypeError("benchmark: no argument lies on a GPU; see compile_kernel for what can be said without one")
     for at, array in enumerate(arrays):
-        if array.size and not home.to_numpy(array.reshape(-1)[:_BLOCK]).any():
+        if array.size and not home.to_numpy(array.reshape(-1)[:_LOOKED_AT]).any():
             raise ValueError(f"benchmark: array {at} begins with nothing but zeros; time a kernel on data")
-    scratch = empty(arrays[0], (flushed_bytes // 4,), np.dtype(np.float32))
-
-    def flush():
-        launch(fill_kernel, triton.cdiv(scratch.size, _BLOCK), scratch, scratch.size, 0.0, BLOCK=_BLOCK)
-
-    return measured(home, lambda: function(*args), repeats, flush)
+    return measured(home, lambda: function(*args), repeats, lambda: home.flush(arrays[0], flushed_bytes))
 
 
 def measured(home, call, repeats, between=lambda: None):

@@ -199,11 +199,18 @@ def test_without_a_gpu_the_error_says_so(monkeypatch):
 
 
 @pytest.mark.heavy
-def test_the_script_for_a_card(card, capsys):
+def test_the_script_for_a_card(card, capsys, monkeypatch):
+    from fgrad.triton_kernels import tune
+    from fgrad.triton_kernels.bench import device
     from tests.gpu import card as script
 
-    names = ("softmax", "layer norm and GELU, backward", "step of a perceptron")
-    assert script.main(lambda x: DeviceArray(np.array(x)), names) == 0
+    monkeypatch.setattr(tune, "REPEATS", 1)
+    monkeypatch.setattr(device, "_CEILING_BYTES", 1 << 12)
+    monkeypatch.setattr(script, "RUNS", 2)
+    known = script.programs(elements=16384)
+    names = ("softmax, 1,024 wide", "layer norm and GELU, backward, 1,024 wide", "softmax, 16,384 wide")
+    assert script.main(lambda x: DeviceArray(np.array(x)), {name: known[name] for name in names}) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:48].strip() for line in lines[:3]] == list(names)
+    assert [line[:56].strip() for line in lines[1:4]] == list(names)
+    assert all(line.endswith("%") for line in lines[1:4])
     assert lines[-1] == "0 failures"

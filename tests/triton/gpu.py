@@ -1,17 +1,19 @@
 """`make gpu`: the battery on a card, `python -m tests.triton.gpu`.
 
 Every kernel family with the inputs of the battery, beside the twin: the largest difference in units of the result's
-last place at its largest value. Then whether twenty runs give the same bits, whether every way to launch works, and how
-much of the card's own copy and product each family reaches: each input read once and each output written once, the
-second-level cache emptied before every run.
+last place at its largest value. Then whether twenty runs give the same bits, whether every way to launch works, how
+much of the card's own copy and product every family reaches (each input read once and each output written once, the
+second-level cache emptied before every run), and what tuning gains. Some minutes in all.
 """
 
+import contextlib
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -19,10 +21,12 @@ import triton
 import triton.language as tl
 
 import fgrad
-from fgrad.triton_kernels import attention, compile_call, matmul, native, toolchain
+from fgrad.triton_kernels import compile_call, native, toolchain, tuning
+from fgrad.triton_kernels.bench import __main__ as bench
+from fgrad.triton_kernels.bench import check, device, static
+from fgrad.triton_kernels.bench.cases import CASES
 from fgrad.triton_kernels.compile import LIMITS
 from fgrad.triton_kernels.runtime import home_of, launch
-from fgrad.triton_kernels.timing import benchmark
 from tests.triton.families import FAMILIES
 
 REPEATS = 20
@@ -36,13 +40,11 @@ LAYOUTS = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large what is timed is; every array exceeds four times the second-level cache of a large card."""
+    """How large what is timed is: arrays of twice the second-level cache of a large card, and square products."""
 
-    rows: int = 16_384
+    rows: int = 8192
     columns: int = 8192
     square: int = 4096
-    sequence: int = 4096
-    flush: int = 256 << 20
 
 
 # --------------------------------------------------------------------------------------------- beside the twin
@@ -65,7 +67,8 @@ def cases(family, dtype):
     Empty and wide arrays and other layouts in one type only: every case is compiled.
     """
     single = dtype in (np.float32, family.dtypes[0] if np.float32 not in family.dtypes else None)
-    for rows, columns in (*family.sizes, *(((0, 7), (3, 0), (2, family.wide[-1])) if single else ())):
+    none = ((0, 7),) if family.name == "argmax" else ((0, 7), (3, 0))  # of no columns there is no largest
+    for rows, columns in (*family.sizes, *((*none, (2, family.wide[-1])) if single else ())):
         arrays = family.inputs(np.random.default_rng(0), dtype, rows, columns)
         yield f"{rows}x{columns}", arrays, _cotangent(family, arrays, dtype), None, 16 if columns > 1000 else 1
     if not single:
@@ -122,22 +125,35 @@ def difference(result, expected):
     return float(np.abs(result[finite] - wide[finite]).max(initial=0) / unit)
 
 
-def warm(families, target, processes):
-    """Compile for a target what `agreement` will launch, in several processes, into the cache they share."""
+def warm(families, target, processes, sizes):
+    """Compile for a target what will be launched, in several processes, into the cache they share."""
     if target not in LIMITS or not processes:
         return
-    jobs = [(family.name, number, target) for family in families for number in range(len(family.dtypes))]
+    jobs = [(_compile, family.name, number, target) for family in families for number in range(len(family.dtypes))]
+    jobs += [(_compile_case, *job, target) for job in _shapes(families, sizes)]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_compile, jobs))
+        for done in [pool.submit(*job) for job in jobs]:
+            done.result()
 
 
-def _compile(job):
-    name, number, target = job
+def _compile(name, number, target):
     family = next(family for family in FAMILIES if family.name == name)
     for _, arrays, ct, layout, _ in cases(family, family.dtypes[number]):
         place = LAYOUTS[layout] if layout else lambda put, x: put(x)
         moved = [place(lambda x: x, x) for x in (ct, *arrays)]
         compile_call(results, family, moved[0], moved[1:], targets=[target])
+
+
+def _shapes(families, sizes):
+    """Yield what is compiled of the cases that are timed: their own columns, few rows, and what is checked first."""
+    for case, dtype, rows, columns in timed_cases(families, sizes):
+        yield case.name, dtype.name, min(rows, 256), columns
+        yield case.name, dtype.name, check.ROWS, check.COLUMNS
+
+
+def _compile_case(name, dtype, rows, columns, target):
+    case = next(case for case in CASES if case.name == name)
+    static.measured(case, bench.dtype_of(dtype), rows, columns, [target])
 
 
 def agreement(home, families):
@@ -242,68 +258,71 @@ def launching_ways(home, ways):
 # ---------------------------------------------------------------------------------------------------- the roofline
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A call to be timed, and the bytes it must move and the operations it must do."""
-
-    name: str
-    call: Callable
-    nbytes: float = 0
-    flops: float = 0
-
-
-def timed_families(home, families, sizes):
-    """Yield what is timed of each family: its two passes, in its narrowest type."""
-    for family in families:
-        if family.name in ("matmul", "linear") or family.name.startswith("attention"):
-            continue  # not bound by memory; timed apart
-        arrays = family.inputs(np.random.default_rng(0), family.dtypes[-1], sizes.rows, sizes.columns)
-        there = [home.from_numpy(x) for x in arrays]
-        result = family.forward(*there)
-        read = sum(x.nbytes for x in arrays)
-        written = sum(arrays[at].nbytes for at in family.differentiable)
-        yield Timed(family.name, lambda f=family, a=there: f.forward(*a), read + result.nbytes)
-        if written:
-            yield Timed(
-                f"{family.name}, gradient",
-                lambda f=family, a=there, r=result: f.backward(r, *a),
-                read + result.nbytes + written,
-            )
-
-
-def timed_products(home, sizes):
-    """Yield products and attention, by the operations they do."""
-
-    def drawn(*shape):
-        return home.from_numpy(np.random.default_rng(0).normal(size=shape).astype(np.float16))
-
-    n, length, width = sizes.square, sizes.sequence, 128
-    x, y = drawn(n, n), drawn(n, n)
-    yield Timed("the card's own product", lambda: x @ y, flops=2 * n**3)
-    yield Timed("matmul", lambda: matmul.matmul_forward(x, y), flops=2 * n**3)
-    q, k, v = (drawn(1, 16, length, width) for _ in range(3))
-    out, lse = attention.attention_forward(q, k, v)
-    work = 4 * 16 * length**2 * width
-    yield Timed("attention", lambda: attention.attention_forward(q, k, v), flops=work)
-    yield Timed("attention, gradient", lambda: attention.attention_backward(out, q, k, v, out, lse), flops=2.5 * work)
+def timed_cases(families, sizes):
+    """Return what is timed of families: (case of the benchmark, narrowest type, rows, columns)."""
+    narrowest = {family.name: np.dtype(family.dtypes[-1]) for family in families}
+    found = [(case, narrowest.get(case.name.removesuffix(", gradient"))) for case in CASES]
+    return [
+        (case, dtype, *((sizes.square, sizes.square) if case.products else (sizes.rows, sizes.columns)))
+        for case, dtype in found
+        if dtype is not None
+    ]
 
 
 def roofline(home, families, sizes):
-    """Print how fast everything is, and which share of the card's own copy or product that is."""
-    block = home.from_numpy(np.ones((sizes.rows, sizes.columns), np.float32))
-    copy = Timed("the card's own copy", block.copy, 2 * block.nbytes)
-    print(f"\n{'':44}{'ms':>9}{'20 %':>9}{'80 %':>9}{'GB/s':>9}{'TFLOP/s':>9}{'share':>8}")
-    for table in ((copy, *timed_families(home, families, sizes)), timed_products(home, sizes)):
-        ceiling = None  # the first of each table is what the others are held against
-        for timed in table:
-            timing = benchmark(
-                lambda anchor, call=timed.call: call(), block, repeats=REPEATS, flushed_bytes=sizes.flush
-            )
-            rate = timing.rate(timed.nbytes / 1e9 or timed.flops / 1e12)
-            ceiling = ceiling or rate
-            figures = f"{rate:9.0f}{'':9}" if timed.nbytes else f"{'':9}{rate:9.1f}"
-            times = f"{timing.median:9.3f}{timing.low:9.3f}{timing.high:9.3f}"
-            print(f"{timed.name:44}{times}{figures}{rate / ceiling:8.0%}", flush=True)
+    """Print how fast everything is, and which share of the card's own copy or product that is; return what fails."""
+    ceilings, failed = device.Ceilings(home, REPEATS), []
+    product = ceilings.product(np.dtype(np.float16))
+    print(f"\nthe card's own copy {ceilings.copy / 1e9:.0f} GB/s, its own product {product / 1e12:.1f} TFLOP/s")
+    print(f"{'':44}{'ms':>9}{'20 %':>9}{'80 %':>9}{'GB/s':>9}{'TFLOP/s':>9}{'share':>8}")
+    for case, dtype, rows, columns in timed_cases(families, sizes):
+        try:
+            row = device.timed(case, dtype, rows, columns, home, ceilings, REPEATS)
+        except (AssertionError, ValueError, RuntimeError, MemoryError) as error:
+            failed.append(f"{case.name}: {error}")
+            continue
+        times = f"{row['ms']:9.3f}{row['ms 20%']:9.3f}{row['ms 80%']:9.3f}"
+        share = row.get("of product", row["of copy"])
+        print(f"{case.name:44}{times}{row['GB/s']:9.0f}{row['TFLOP/s']:9.1f}{share:8.0%}", flush=True)
+    return failed
+
+
+TUNED = ("softmax", "layer_norm, gradient", "matmul", "attention")
+
+
+def tuned(home, families, sizes):
+    """Tune some cases, and print what that gained; return those that tuning broke."""
+    ceilings, failed = device.Ceilings(home, REPEATS), []
+    print(f"\n{'tuned':44}{'ms':>9}{'rule, ms':>9}")
+    with remembering_nothing() as folder:
+        for case, *what in timed_cases(families, sizes):
+            if case.name not in TUNED:
+                continue
+            try:
+                before = device.timed(case, *what, home, ceilings, REPEATS)["ms"]
+                with tuning():
+                    after = device.timed(case, *what, home, ceilings, REPEATS)["ms"]
+            except (AssertionError, ValueError, RuntimeError, MemoryError) as error:
+                failed.append(f"{case.name}, tuned: {error}")
+                continue
+            print(f"{case.name:44}{after:9.3f}{before:9.3f}", flush=True)
+        if not any(Path(folder).glob("*.json")):
+            failed.append("tuning: nothing was remembered")
+    return failed
+
+
+@contextlib.contextmanager
+def remembering_nothing():
+    """Let choices be kept in an empty folder for a while, which is given, so that every run tunes."""
+    before = os.environ.get("FGRAD_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FGRAD_CACHE_DIR"] = folder
+        try:
+            yield folder
+        finally:
+            os.environ.pop("FGRAD_CACHE_DIR")
+            if before is not None:
+                os.environ["FGRAD_CACHE_DIR"] = before
 
 
 # ---------------------------------------------------------------------------------------------------------- all of it
@@ -314,9 +333,10 @@ def main(from_numpy, card, families=FAMILIES, sizes=None, ways=WAYS, processes=0
     home = home_of(from_numpy(np.zeros(1, np.float32)))
     target = home.driver.target(home.current_device())
     print(f"{card}, {target}, Triton {toolchain.version}, NumPy {np.__version__}\n", flush=True)
-    warm(families, target, processes)
+    sizes = sizes or Sizes()
+    warm(families, target, processes, sizes)
     failed = [*agreement(home, families), *determinism(home, families), *launching_ways(home, ways)]
-    roofline(home, families, sizes or Sizes())
+    failed += [*roofline(home, families, sizes), *tuned(home, families, sizes)]
     print(f"\n{len(failed)} failures", *failed, sep="\n  ")
     return int(bool(failed))
 

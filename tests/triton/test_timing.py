@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fgrad.triton_kernels import benchmark, cross_entropy
+from fgrad.triton_kernels.runtime import home_of
 from fgrad.triton_kernels.timing import measured
 from tests.triton import standin
 
@@ -28,12 +29,16 @@ def test_the_median_and_the_quantiles():
     assert timing.rate(6) == 1000
 
 
-def test_a_function_on_a_device_is_timed_with_the_cache_emptied_between(record):
+def test_a_function_on_a_device_is_timed_with_the_cache_emptied_between(record, monkeypatch):
+    flushed = []
+    home = home_of(standin.DeviceArray(np.ones(1)))
+    monkeypatch.setattr(home, "zeros", lambda like, shape, dtype: flushed.append((shape, dtype)))
     logits = standin.DeviceArray(np.ones((2, 8), np.float32))
     labels = standin.DeviceArray(np.ones(2, np.int64))
     timing = benchmark(cross_entropy.cross_entropy_forward, logits, labels, repeats=3, flushed_bytes=64)
     assert 0 < timing.low <= timing.median <= timing.high
-    assert record.launches == 1 + 2 * 3
+    assert record.launches == 1 + 3
+    assert flushed == [((64,), np.uint8)] * 3
 
 
 def test_host_arrays_and_zeros_are_refused(record):

@@ -78,10 +78,13 @@ def timed(case, dtype, rows, columns, home, ceilings, repeats=20, replay=False):
 
 def peers(case):
     """Return what else computes a case on this machine, by name: torch, compiled by torch, Liger."""
-    found = {name: Peer(text) for name, text in case.peers.items() if importlib.util.find_spec(_PACKAGES[name])}
+    texts = {name: text for name, text in case.peers.items() if importlib.util.find_spec(_PACKAGES[name])}
+    if not texts or not Peer.usable():
+        return {}
+    found = {name: Peer(text) for name, text in texts.items()}
     if "torch" in found:
         found["torch.compile"] = Peer(case.peers["torch"], compiled=True)
-    return found if found and Peer.usable() else {}
+    return found
 
 
 _PACKAGES = {"torch": "torch", "liger": "liger_kernel"}

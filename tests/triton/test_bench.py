@@ -23,7 +23,6 @@ def card(driver, record, monkeypatch):
     monkeypatch.setitem(_HOMES, standin.DeviceArray, home)
     monkeypatch.setattr(device, "_CEILING_BYTES", 1 << 12)
     monkeypatch.setattr(device, "_SQUARE", 16)
-    monkeypatch.setattr(device, "benchmark", lambda f, *args, repeats: device.measured(home, lambda: f(*args), repeats))
     monkeypatch.setattr(device, "peers", lambda case: {})
     return home
 

@@ -118,6 +118,20 @@ def test_one_entry_of_each_row_is_a_sum_where_rows_are_read_anyway(at):
     assert [part.equation.prim.name for part in alone.plan.parts] == ["take_along"]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex128, np.int64, bool])
+def test_a_reshape_of_what_is_not_packed_is_a_copy_by_a_kernel(dtype):
+    x = (9 * draw(3, 4, 5)).astype(dtype)
+
+    def f(x):
+        return x.transpose(2, 0, 1).reshape(5, 12)[::-1]
+
+    compiled = GpuProgram(fgrad.make_ir(f)(x).simplify())
+    np.testing.assert_array_equal(compiled.compute(x)[0], f(x))
+    names = [t.kernel for t in traffic(compiled.compute, x)]
+    assert names == ([] if dtype is np.complex128 else ["copy_kernel"])
+    assert not compiled.leaves_the_gpu()
+
+
 # ------------------------------------------------------------------------------------- what is chosen for a device
 
 

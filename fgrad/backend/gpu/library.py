@@ -16,14 +16,26 @@ from fgrad.backend.gpu.expressions import is_float
 from fgrad.ops.shape import as_slices
 from fgrad.program import Equation
 
+
+def _packed(x: Any) -> Any:
+    """Return an array as it is where it lies packed, else a copy, by a kernel that moves whole lines."""
+    if x.flags.c_contiguous:
+        return x
+    if not x.size or x.dtype.itemsize > 8:
+        return x.copy()
+    from fgrad.triton_kernels import layout
+
+    return layout.copy_forward(x)
+
+
 VIEWS: dict[str, Callable[..., Any]] = {
-    "reshape": lambda x, *, shape: x.reshape(shape),
+    "reshape": lambda x, *, shape: _packed(x).reshape(shape),
     "transpose": lambda x, *, perm: x.transpose(perm),
     "broadcast": lambda x, *, shape: np.broadcast_to(x, shape),
     "slice": lambda x, *, index: x[as_slices(index)],
     "reverse": lambda x, *, axes: x[tuple([slice(None, None, -1 if a in axes else 1) for a in range(x.ndim)])],
 }
-"""Primitives that give another view of an array; a reshape only of one that is packed."""
+"""Primitives that give another view of an array; a reshape only of one that is packed, else a copy."""
 
 
 def kernel_for(eq: Equation) -> Callable[..., Any] | None:
@@ -75,10 +87,6 @@ def _dot_general(eq: Equation) -> Callable[..., Any] | None:
         return results if eq.prim.multiple else results[0]
 
     return run
-
-
-def _packed(x: Any) -> Any:
-    return x if x.flags.c_contiguous else x.copy()
 
 
 def _place(eq: Equation) -> Callable[..., Any] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections import namedtuple
 
 import numpy as np
 
@@ -18,27 +19,10 @@ __all__ = """
 """.split()
 
 
-class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
-
-    values: np.ndarray
-    indices: np.ndarray
-    inverse_indices: np.ndarray
-    counts: np.ndarray
-
-
-class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
-
-    values: np.ndarray
-    counts: np.ndarray
-
-
-class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
-
-    values: np.ndarray
-    inverse_indices: np.ndarray
+@functools.cache
+def _results(name, *fields):
+    """Return the type of a named tuple; made when it is first needed, since that takes time."""
+    return namedtuple(name, fields)
 
 
 @stands_for(np.unique)
@@ -112,19 +96,20 @@ def unique_values(x, /):
 @counterpart(np.unique_counts)
 def unique_counts(x, /):
     """Return the distinct values of an array, and how often each occurs."""
-    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+    return _results("UniqueCounts", "values", "counts")(*unique(x, return_counts=True, equal_nan=False))
 
 
 @counterpart(np.unique_inverse)
 def unique_inverse(x, /):
     """Return the distinct values of an array, and which of them each element is."""
-    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+    return _results("UniqueInverse", "values", "inverse_indices")(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @counterpart(np.unique_all)
 def unique_all(x, /):
     """Return the distinct values of an array, their first indices, which each element is, and how often each occurs."""
-    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+    made = _results("UniqueAll", "values", "indices", "inverse_indices", "counts")
+    return made(*unique(x, True, True, True, equal_nan=False))
 
 
 def _flat(x):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -19,18 +18,21 @@ _HALF = "e"  # the code of float16, for which there is no BLAS and whose sums wa
 # -------------------------------------------------------------------------------------------------- dot_general
 
 
-class _Layout(NamedTuple):
+class _Layout:  # plain classes here: every NamedTuple adds a fifth of a millisecond to the import
     """How operands become matrices: x (batch, free, contracted) and y (batch, contracted, free).
 
     `x_split` and `y_split` say where the last group begins; `matrices` that there is one axis in each.
     """
 
-    x_perm: tuple[int, ...] | None
-    y_perm: tuple[int, ...] | None
-    batch: int
-    x_split: int
-    y_split: int
-    matrices: bool
+    __slots__ = ("x_perm", "y_perm", "batch", "x_split", "y_split", "matrices")
+
+    def __init__(self, x_perm, y_perm, batch, x_split, y_split, matrices):
+        self.x_perm = x_perm
+        self.y_perm = y_perm
+        self.batch = batch
+        self.x_split = x_split
+        self.y_split = y_split
+        self.matrices = matrices
 
 
 def _others(ndim, *taken):
@@ -51,14 +53,17 @@ def _layout(x_ndim, y_ndim, contract, batch):
     return _Layout(x_perm, y_perm, nb, nb + len(x_free), nb + len(yc), matrices)
 
 
-class MatrixPlan(NamedTuple):
+class MatrixPlan:
     """How one dot_general becomes a product of matrices or vectors: transposes and shapes of operands and result."""
 
-    x_perm: tuple[int, ...] | None
-    y_perm: tuple[int, ...] | None
-    x_shape: tuple[int, ...]
-    y_shape: tuple[int, ...]
-    out_shape: tuple[int, ...]
+    __slots__ = ("x_perm", "y_perm", "x_shape", "y_shape", "out_shape")
+
+    def __init__(self, x_perm, y_perm, x_shape, y_shape, out_shape):
+        self.x_perm = x_perm
+        self.y_perm = y_perm
+        self.x_shape = x_shape
+        self.y_shape = y_shape
+        self.out_shape = out_shape
 
 
 def matrix_plan(x_shape, y_shape, contract, batch):
@@ -208,16 +213,19 @@ dot_general = bilinear(
 # ------------------------------------------------------------------------------------------------- conv_general
 
 
-class _Spatial(NamedTuple):
+class _Spatial:
     """One spatial axis of a convolution."""
 
-    size: int
-    kernel: int
-    stride: int
-    before: int
-    after: int
-    x_dilation: int
-    w_dilation: int
+    __slots__ = ("size", "kernel", "stride", "before", "after", "x_dilation", "w_dilation")
+
+    def __init__(self, size, kernel, stride, before, after, x_dilation, w_dilation):
+        self.size = size
+        self.kernel = kernel
+        self.stride = stride
+        self.before = before
+        self.after = after
+        self.x_dilation = x_dilation
+        self.w_dilation = w_dilation
 
     @property
     def x_dilated(self):

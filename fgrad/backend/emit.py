@@ -72,6 +72,8 @@ def _number(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def ufunc_of(eq: Equation) -> Any:
     """Return the ufunc that an equation is one call of, None if it is more than that."""
+    if eq.prim.name == "pow" and eq.outputs[0].type.dtype == np.float16:
+        return None  # of halves NumPy's operator takes square roots where its ufunc takes powers
     ufunc = _UFUNCS.get(eq.prim.name) or eq.prim.impl
     plain = isinstance(ufunc, np.ufunc) and not eq.params and ufunc.nout == 1 and ufunc not in _MIXED
     return ufunc if plain else None

@@ -125,6 +125,16 @@ def test_random_programs_in_tiles(f, shape):
 # ------------------------------------------------------------------------------------------------------- numbers
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, 2.0, 3, -1, 0])
+def test_powers_have_the_bits_of_the_operator(dtype, exponent):
+    x = np.array([-np.inf, -0.0, 0.0, 4, -1, np.inf, np.nan, 0.25], dtype)
+    with np.errstate(all="ignore"):
+        got, want = fgrad.jit(lambda x: x**exponent)(x), x**exponent
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
 def number_chain(x):
     y = fnp.exp(x) / x - fnp.log(x) + fnp.sqrt(x)
     return fnp.where(y > 1.0, fnp.sin(y) * y**2.5, fnp.tanh(y) / (x - 2.0))

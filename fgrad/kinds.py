@@ -146,10 +146,22 @@ def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
 
 def elementwise_type(impl: Rule, operator: bool, *types: ArrayType, **params: Any) -> ArrayType:
     """Return the type of an elementwise result: broadcast shapes, and the dtype that `impl` gives."""
-    weak = operator and all(t.weak for t in types)
-    shape = types[0].shape if len(types) == 1 else np.broadcast_shapes(*[t.shape for t in types])
-    dtype = _result_dtype(impl, tuple((t.dtype, t.weak) for t in types), tuple(sorted(params.items())))
-    return ArrayType(shape, dtype, weak)
+    weak = operator and all([t.weak for t in types])
+    dtype = _result_dtype(
+        impl, tuple([(t.dtype, t.weak) for t in types]), tuple(sorted(params.items())) if params else ()
+    )
+    return ArrayType(_broadcast_shape(types), dtype, weak)
+
+
+def _broadcast_shape(types: Sequence[ArrayType]) -> tuple[int, ...]:
+    """Return the shape that types broadcast to: NumPy is asked where it is neither the only one nor the same for all."""
+    shape = types[0].shape
+    for t in types:
+        if t.shape != shape:
+            if shape and t.shape:
+                return np.broadcast_shapes(*[t.shape for t in types])
+            shape = shape or t.shape
+    return shape
 
 
 @functools.lru_cache(maxsize=4096)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Placed(NamedTuple):
-    """The device that a Program runs on, wherever its arguments are, and how: options of `fgrad.jit`."""
+    """The device that a Program runs on, wherever its arguments are, and how: options of `fgrad.jit`.
+
+    `brought` has, by id, those of its arguments that are constants of the function, each with its copy on the device
+    once there is one, so that it is brought there once.
+    """
 
     device: str
-    fast_math: bool = False
-    tune: bool = False
+    fast_math: bool
+    tune: bool
+    brought: dict[int, tuple[Any, Any]]
 
 
 class _Recording(threading.local):

@@ -101,7 +101,9 @@ class _Entry:
         self.donated = donated
         self.closed = closed
         program, self.consts = closed.lifted()
-        self.program = program if device is None else program.on(Placed(device, fast_math, tune))
+        if device is not None:
+            program.on(Placed(device, fast_math, tune, {id(x): (x, x) for x in self.consts}))
+        self.program = program
         self.out_tree = out_tree
         self.compiled: Compiled | None = None
         self.overwriting: Compiled | None = None

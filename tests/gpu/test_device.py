@@ -63,6 +63,20 @@ def test_constants_are_brought_once(card, monkeypatch):
     same(f(there), X * table)
 
 
+def test_constants_of_what_is_differentiated_are_brought_once(card, monkeypatch):
+    from fgrad.triton_kernels.runtime import gpu_home
+
+    table = RNG.normal(size=(6, 40)).astype(np.float32)
+    gradient = fgrad.grad(fgrad.jit(lambda w: loss(w, table), device="cuda"))
+    gradient(W)
+    home = gpu_home()
+    bring, shapes = home.from_numpy, []
+    monkeypatch.setattr(home, "from_numpy", lambda x: shapes.append(x.shape) or bring(x))
+    same(gradient(W), fgrad.grad(loss)(W, table))
+    assert W.shape in shapes
+    assert table.shape not in shapes
+
+
 def test_numbers_alone_are_brought_too(card):
     result = fgrad.jit(lambda x: x * 2 + 1, device="cuda")(3.0)
     assert type(result) is DeviceArray

@@ -20,6 +20,7 @@ class OnDevice:
         device: "cuda" or "cuda:1", where arguments are brought and results stay; "twin", to interpret the kernels on
             NumPy arrays; None to stay where the arguments are, among them an array on a GPU.
         fast_math, replay, tune: see `fgrad.jit`.
+        brought: see `fgrad.placement.Placed`.
     """
 
     def __init__(
@@ -29,7 +30,9 @@ class OnDevice:
         fast_math: bool = False,
         replay: bool = False,
         tune: bool = False,
+        brought: dict[int, tuple[Any, Any]] | None = None,
     ):
+        self.brought = brought or {}
         self.replay = replay
         self.tune = tune
         self.gpu = gpu_program(program, fast_math)
@@ -47,10 +50,19 @@ class OnDevice:
         if self.device is None:
             return self._computed(leaves)
         bring = _to_host if self.device == "twin" else _to_gpu(self.device)
-        given = [x if x.__class__ in PYTHON_SCALARS else bring(x) for x in leaves]
+        given = [x if x.__class__ in PYTHON_SCALARS else self._there(x, bring) for x in leaves]
         if all(x.__class__ in PYTHON_SCALARS for x in given):  # then nothing says where
             given = [bring(np.asarray(x)) for x in given]
         return [bring(x) for x in self._computed(given)]
+
+    def _there(self, x: Any, bring: Callable[[Any], Any]) -> Any:
+        """Return an argument on the device; a constant's copy is kept."""
+        mine, copy = self.brought.get(id(x), (None, None))
+        if mine is not x:
+            return bring(x)
+        copy = bring(copy)
+        self.brought[id(x)] = x, copy
+        return copy
 
     def _computed(self, leaves: Sequence[Any]) -> list[Any]:
         if self.tune:
@@ -71,7 +83,8 @@ def compute(program: Program, *leaves: Any) -> list[Any]:
     placed = program.placed
     if placed is None:
         return gpu_program(program).compute(*leaves)
-    return OnDevice(program, placed.device, placed.fast_math, tune=placed.tune).compute(*leaves)
+    at = OnDevice(program, placed.device, placed.fast_math, tune=placed.tune, brought=placed.brought)
+    return at.compute(*leaves)
 
 
 def _to_host(x: Any) -> Any:

@@ -79,9 +79,9 @@ def differences(name, case, there):
 
 
 def _off(x, want):
-    """Return the largest difference, relative to the largest value."""
+    """Return the largest difference, relative to the largest value; infinity where a result is NaN."""
     x, want = x.astype(np.float64), want.astype(np.float64)
-    return float(np.abs(x - want).max() / max(1, np.abs(want).max()))
+    return float(np.nan_to_num(np.abs(x - want), nan=np.inf).max() / max(1, np.abs(want).max()))
 
 
 def _bits(run):

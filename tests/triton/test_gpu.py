@@ -59,6 +59,25 @@ def test_a_card_that_agrees(card, capsys):
     assert card.launches > 100
 
 
+def test_differences_are_counted_in_units_of_the_last_place_and_integers_agree_or_not():
+    x = np.array([1.0, -2.0, np.inf], np.float32)
+    assert gpu.difference(x, x) == 0
+    assert gpu.difference(x + np.float32(2**-22), x) == 1
+    assert gpu.difference(np.array([1.0, np.nan, np.inf]), x) == np.inf
+    index = np.array([3, 5])
+    assert gpu.difference(index, index) == 0
+    assert gpu.difference(index + 1, index) == np.inf
+    assert gpu.difference(index[:0], index[:0]) == 0
+
+
+@pytest.mark.heavy
+def test_every_family_has_inputs_that_it_takes():
+    for family in FAMILIES:
+        for _, arrays, ct, _, _ in gpu.cases(replace(family, wide=(7,)), family.dtypes[-1]):
+            assert len(arrays) >= 1
+            assert ct is not None
+
+
 @pytest.mark.slow
 def test_every_family_runs_through(card, capsys):
     families = [replace(few(family), dtypes=family.dtypes[-1:]) for family in FAMILIES]

@@ -107,6 +107,14 @@ def on_gpu(x: Any) -> bool:
     return x.__class__ is not np.ndarray and hasattr(x, "__cuda_array_interface__")
 
 
+def held(x: Any) -> Any:
+    """Return the array behind a traced value, or a batch of them, to ask where it lies; None if it holds none."""
+    while isinstance(x, Tracer):
+        inner = getattr(x, "value", None)
+        x = x.concrete() if inner is None else inner
+    return x
+
+
 class Elsewhere:
     """The upward call of this floor, set by `fgrad.transforms`: a primitive applied to arrays on a GPU."""
 

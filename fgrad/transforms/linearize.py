@@ -27,6 +27,7 @@ from fgrad.core import (
     Primitive,
     Tracer,
     ValueTracer,
+    held,
     on_gpu,
     recover,
     state,
@@ -380,7 +381,7 @@ def result(x: Any, seen: set[int]) -> Any:
         return x
     if isinstance(x, Tracer):
         return x
-    if not on_gpu(x):
+    if not hasattr(x, "__cuda_array_interface__"):
         return np.array(x)
     if x.base is not None or id(x) in seen:  # an array on a device stays there
         x = x.copy()
@@ -400,7 +401,7 @@ def zero_cotangent(kind: ArrayType, beside: Sequence[Any] = ()) -> Any:
     It lies on a GPU if `beside` is an array there.
     """
     if beside and kind.dtype.kind in "fcV":
-        return np.zeros_like(beside[0])
+        return np.zeros_like(beside[0], shape=kind.shape)
     return np.zeros(kind.shape, kind.dtype if kind.dtype.kind in "fcV" else float0)
 
 
@@ -440,17 +441,17 @@ class Recorded:
             state.interpreter = tape.parent
 
     def _input(self, x: Any, name: str, check: Callable[[Any, str], None] | None) -> Any:
-        beside: tuple[Any, ...] = ()
+        beside_gpu: tuple[Any, ...] = ()
         if x.__class__ is not np.ndarray or not x.dtype.isnative:
             x = as_operand(x, name)
-            known = x.concrete() if isinstance(x, Tracer) else x
+            known = held(x)
             if on_gpu(known):
-                beside = (known,)
+                beside_gpu = (known,)
                 x = x.copy() if x is known else x
         kind = type_of(x)
         if check is not None:
             check(kind, name)
-        node = Node(None, beside, None, {}, (), 0)
+        node = Node(None, beside_gpu, None, {}, (), 0)
         self.kinds.append(kind)
         self.leaves.append(node)
         x = private(x)
@@ -729,7 +730,7 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
         )
     out = as_operand(out, "the output of the function given to grad")
     value = out.value if out.__class__ is LinearTracer else out
-    weak = value.__class__ is not np.ndarray and value.__class__ in PYTHON_SCALARS
+    weak = value.__class__ in PYTHON_SCALARS
     if not weak and value.shape != ():
         raise TypeError(f"gradient only defined for scalar-output functions. The output had shape: {value.shape}.")
     dtype = PYTHON_SCALARS[value.__class__] if weak else value.dtype
@@ -748,7 +749,7 @@ def _unit_cotangent(out: Any, holomorphic: bool) -> Any:
         )
     if weak:
         return 1.0
-    return dtype.type(1) if value.__class__ is np.ndarray else _one_beside(value, dtype)
+    return dtype.type(1) if isinstance(value, (np.ndarray, np.generic)) else _one_beside(value, dtype)
 
 
 def _one_beside(value: Any, dtype: Any) -> Any:
@@ -758,7 +759,7 @@ def _one_beside(value: Any, dtype: Any) -> Any:
 
 def beside(value: Any, x: np.ndarray[Any, Any]) -> Any:
     """Return an array of the host on the GPU that `value`, plain or traced, is on; itself if that is on none."""
-    known = value.concrete() if isinstance(value, Tracer) else value
+    known = held(value)
     if not on_gpu(known):
         return x
     from fgrad.triton_kernels.runtime import home_of  # loaded when there is an array on a GPU

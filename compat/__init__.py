@@ -10,6 +10,7 @@ import fgrad.numpy as _numpy  # noqa: F401  (its functions are what recorded ope
 from fgrad.extend import probe_providers as _probe_providers
 
 from . import dtypes as _dtypes
+from .devices import get_default_device, set_default_device
 from .dtypes import Size, device, dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from .methods import FUNCTIONS as _FUNCTIONS
 from .modes import (
@@ -46,10 +47,10 @@ __version__ = "2.13.0+fgrad"
 
 __all__ = [
     "Size", "Tensor", "as_torch", "autograd", "cuda", "device", "draw", "dtype", "e", "enable_grad", "fft", "finfo",
-    "func", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled",
+    "func", "get_default_device", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "linalg", "nan", "nn", "no_grad", "pi",
-    "profiler", "random", "set_anomaly_enabled", "set_default_dtype", "set_grad_enabled", "set_printoptions",
-    "sparse_coo_tensor", "special", "testing", "utils", "vmap",
+    "profiler", "random", "set_anomaly_enabled", "set_default_device", "set_default_dtype", "set_grad_enabled",
+    "set_printoptions", "sparse_coo_tensor", "special", "testing", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({*_FUNCTIONS, *_dtypes.DTYPES, *_dtypes.ALIASES} - set(__all__))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fgrad.extend import Tracer, counterpart, entry, first_bad, user_frame
+from fgrad.extend import Tracer, counterpart, entry, first_bad, on_gpu, user_frame
 
 from . import engine
 from .context import AutogradContext
@@ -290,7 +290,7 @@ def _array(x):
     """Return the array behind a gradient or saved value, None if there is none to look at."""
     x = x._data if isinstance(x, Tensor) else x
     x = x.concrete() if isinstance(x, Tracer) else x
-    return x if isinstance(x, (np.ndarray, np.generic, float, complex)) else None
+    return x if isinstance(x, (np.ndarray, np.generic, float, complex)) or on_gpu(x) else None
 
 
 def _bad(x):

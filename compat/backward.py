@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
 from fgrad.extend import TABLE, Tracer, state, vmap
 
+from . import devices
 from .engine import Needed, Pass, accumulate, in_dtype_of, run_pass, shown_operands
 from .graph import AccumulateGrad, GradientEdge, GraphNode
 from .hooks import as_tensor
 from .modes import mode
-from .tape import Output, apply, place_of
+from .tape import Output, apply, moved, place_of
 from .tensor import LEAF, Tensor, wrap
 
 
@@ -138,7 +137,7 @@ def _result(g, t, k, allowed, materialize, create):
     if isinstance(g, Tracer):
         return wrap(in_dtype_of(t, g))
     # A copy: the gradient may be a saved value, or the very array that the caller started from.
-    return wrap(np.array(g if isinstance(t, GradientEdge) else in_dtype_of(t, g), order="C"))
+    return wrap(devices.copied(g if isinstance(t, GradientEdge) else in_dtype_of(t, g)))
 
 
 def _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize):
@@ -168,7 +167,7 @@ def _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, al
 
 def _zeros_for(t, create):
     """Return the gradient of an input that nothing depends on, if zeros are wanted for it."""
-    return wrap(np.zeros(t._data.shape, t._data.dtype), LEAF if create else None)
+    return wrap(devices.like(t._data, 0), LEAF if create else None)
 
 
 def _check_batches(roots, batches):
@@ -273,7 +272,7 @@ def _implicit(root):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if root._data.dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype!r}")
-    return wrap(np.ones(root._data.shape, root._data.dtype))
+    return wrap(devices.like(root._data, 1))
 
 
 def _explicit(root, g, k):
@@ -291,7 +290,17 @@ def _explicit(root, g, k):
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of {root.dtype}."
         )
+    if g._data.__class__ is not root._data.__class__ and not isinstance(g._data, Tracer):
+        g = _beside(root, g, k)
     return g if g._data.dtype == root._data.dtype else g.to(root.dtype)
+
+
+def _beside(root, g, k):
+    """Return a gradient where its root is: a number is moved there; RuntimeError in torch's words for others."""
+    here, there = root.device, g.device
+    if here != there and g._data.ndim:
+        raise RuntimeError(f"invalid gradient at index {k} - expected device {here} but got {there}")
+    return moved(g, devices.place_of(root._data))
 
 
 def call_node(node, *grads):

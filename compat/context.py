@@ -12,10 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from . import dtypes, graph, views
+from fgrad.extend import Tracer
+
+from . import devices, dtypes, graph, views
 from .hooks import as_tensor
 from .modes import mode
-from .tape import FREED, FREED_MESSAGE, Output, place_of
+from .tape import FREED, FREED_MESSAGE, Output, moved, place_of
 from .tensor import LEAF, Tensor, type_name, wrap
 
 
@@ -152,7 +154,7 @@ class AutogradContext(graph.Node, FunctionCtx):
     """
 
     _plan = _saved = None
-    _function = None
+    _function = _in_places = _out_places = None
     materialize_grads = True
     saved_for_forward: tuple = ()
     dirty_tensors = property(lambda self: self._dirty, doc="The inputs that forward said to have changed in place.")
@@ -262,7 +264,7 @@ class AutogradContext(graph.Node, FunctionCtx):
             if not self.materialize_grads or self._out_types[k] is None:
                 return None
             shape, dtype = self._out_types[k]
-            return wrap(np.zeros(shape, dtype))
+            return wrap(devices.filled(0, shape, dtype, self._out_places and self._out_places[k]))
         return as_tensor(g)
 
     def _apply_backward(self, *grads):
@@ -294,6 +296,8 @@ class AutogradContext(graph.Node, FunctionCtx):
         if self._parents[k] is None:
             return None
         shape, dtype = self._in_types[k]
+        if (self._in_places is not None or g._data.__class__ is not np.ndarray) and not isinstance(g._data, Tracer):
+            g = self._on_device(k, g)
         if g._data.shape != shape:
             g = _reduced(g, shape, self.name(), k)
         if g._data.dtype != dtype:
@@ -301,6 +305,16 @@ class AutogradContext(graph.Node, FunctionCtx):
                 g = g.real
             g = g.to(dtype=dtypes.of(dtype))
         return g
+
+    def _on_device(self, k, g):
+        """Return a gradient where its argument is: a number is moved; RuntimeError in torch's words for others."""
+        place = self._in_places and self._in_places[k]
+        if g._data.ndim and place != devices.place_of(g._data):
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {k} - expected device "
+                f"{devices.named(place)} but got {g.device}"
+            )
+        return moved(g, place)
 
 
 def _reduced(g, shape, name, k):

@@ -10,7 +10,8 @@ import sys
 
 import numpy as np
 
-from fgrad.extend import Tracer
+from fgrad import extend
+from fgrad.extend import Tracer, on_gpu
 
 
 class dtype:
@@ -176,18 +177,20 @@ class Size(tuple):
 
 
 class device:
-    """Where a tensor lives; here always the CPU. Other devices can be named, and are refused where they are used.
+    """Where a tensor lives: the CPU or a GPU. Others can be named, and are refused where they are used.
 
-    RuntimeError for a name that is none.
+    A number names a GPU where there is one. RuntimeError for a name that is none.
     """
 
-    __slots__ = ("type", "index")
+    __slots__ = ("type", "index", "_outer")
 
     def __init__(self, type="cpu", index=None):
         if isinstance(type, device):
             type, index = type.type, type.index
         if isinstance(type, int):
-            raise RuntimeError("Cannot access accelerator device when none is available.")
+            if not extend.has_gpu():
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+            type, index = "cuda", type
         name, _, number = str(type).partition(":")
         if name not in ("cpu", "cuda", "mps", "meta", "xpu"):
             raise RuntimeError(
@@ -215,15 +218,6 @@ class device:
 
 
 CPU = device()
-
-
-def check_device(d):
-    """Raise torch's error of a build without that device unless `d` (None, a name or a device) is the CPU."""
-    found = device(d) if d is not None else CPU
-    if found.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    if found.type != "cpu":
-        raise RuntimeError(f"device '{found}': tensors live on the CPU here")
 
 
 class finfo:
@@ -311,4 +305,4 @@ def cast(x, d):
         return np.asarray(x).astype(d)
     if x.dtype is d or x.dtype == d:
         return x
-    return x.astype(d) if isinstance(x, (np.ndarray, Tracer)) else np.asarray(x, d)
+    return x.astype(d) if isinstance(x, (np.ndarray, Tracer)) or on_gpu(x) else np.asarray(x, d)

@@ -13,8 +13,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from fgrad.extend import forks, state
+from fgrad.extend import forks, on_gpu, recover_rule, state
 
+from . import devices
 from .hooks import post_hooked, run_hooks
 from .modes import mode
 from .tape import (
@@ -117,7 +118,11 @@ class Pass:
                     if not self.keep:
                         place._saved = FREED
                 parents = place._parents
-                pulled = place._plan.pull(saved, place.types, place.params, g)
+                plan = place._plan
+                try:
+                    pulled = plan.pull(saved, place.types, place.params, g)
+                except Exception:
+                    pulled = recover_rule(plan, plan.pull, saved, place.types, place.params, g)
                 place = None
                 if len(parents) == 1 and not due and parents[0]._seq:
                     place, g = parents[0], pulled[0]
@@ -198,7 +203,11 @@ class Pass:
         if self.create:
             pulled = pull_recorded(node, g)
         else:
-            pulled = plan.pull(unpacked(node) if saved else saved, node.types, node.params, g)
+            kept = unpacked(node) if saved else saved
+            try:
+                pulled = plan.pull(kept, node.types, node.params, g)
+            except Exception:
+                pulled = recover_rule(plan, plan.pull, kept, node.types, node.params, g)
         if saved and not self.keep:
             node._saved = FREED
         return pulled
@@ -329,8 +338,8 @@ def accumulate(leaf, g):
             return
         g = in_dtype_of(leaf, g)
         if have is None:
-            extras.grad = wrap(g if g.__class__ is np.ndarray and _ours_alone(g) else np.array(g, order="C"))
-        elif isinstance(have._data, np.ndarray) and have._data.flags.writeable:
+            extras.grad = wrap(g if g.__class__ is np.ndarray and _ours_alone(g) else devices.copied(g))
+        elif on_gpu(have._data) or isinstance(have._data, np.ndarray) and have._data.flags.writeable:
             np.add(have._data, g, out=have._data)
             have.counter[0] += 1
         else:

@@ -10,9 +10,11 @@ import inspect
 import types
 import warnings
 
+import numpy as np
+
 from fgrad.extend import state
 
-from . import views
+from . import devices, views
 from .context import AutogradContext
 from .function_traced import TracedCall, is_traced
 from .modes import mode, no_grad
@@ -194,8 +196,9 @@ class _Call:
         AutogradContext.__init__(ctx, argument_names=names, env=self.function)
         ctx.needs_input_grad = [p is not None for p in self.places]
         ctx._parents = self.places if self.recorded else [None] * len(args)
-        ctx._is_tensor = [isinstance(a, Tensor) for a in args]
-        ctx._in_types = [(a._data.shape, a._data.dtype) if isinstance(a, Tensor) else None for a in args]
+        ctx._in_types = types = [(a._data.shape, a._data.dtype) if isinstance(a, Tensor) else None for a in args]
+        ctx._is_tensor = [kind is not None for kind in types]
+        ctx._in_places = _places(args)
         return ctx
 
     def _check_dirty(self, ctx, outputs):
@@ -219,6 +222,7 @@ class _Call:
         ]
         ctx._width = len(outputs)
         ctx._out_types = [(o._data.shape, o._data.dtype) if isinstance(o, Tensor) else None for o in outputs]
+        ctx._out_places = _places(outputs)
         ctx._seq = clock()
         done = {}
         settled = []
@@ -278,6 +282,14 @@ class _Call:
                     "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 )
         views.rebase(out, place)
+
+
+def _places(values):
+    """Return the number of the GPU that each tensor is on, None where all is on the CPU."""
+    for x in values:
+        if isinstance(x, Tensor) and x._data.__class__ is not np.ndarray:
+            return [devices.place_of(x._data) if isinstance(x, Tensor) else None for x in values]
+    return None
 
 
 def _as_returned(t, place):

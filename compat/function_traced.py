@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from fgrad.extend import TABLE, Batch, Forward, Tracer, state, structured
 
+from . import devices
 from .context import Saved
 from .modes import mode, no_grad
 from .tape import Record, recorder_below
@@ -159,7 +158,7 @@ class TracedCall:
         if ctx.saved_for_forward:
             ctx._kept = [Saved(t, ctx, (), ()) for t in ctx.saved_for_forward]
         if ctx.materialize_grads:
-            tangents = [np.zeros(v.shape, v.dtype) if t is None else t for v, t in zip(values, tangents)]
+            tangents = [devices.like(v, 0) if t is None else t for v, t in zip(values, tangents)]
         got = self.function.jvp(ctx, *self.tangents(tangents))
         got = got if isinstance(got, (tuple, list)) else (got,)
         if len(got) != len(self.is_tensor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import views
+from . import devices, views
 from .backward import grad
 from .func import jacfwd
 from .methods.table import FUNCTIONS
@@ -93,7 +93,7 @@ def _filled(grads, like, strict, stage):
         if g is None:
             if strict:
                 raise RuntimeError(messages[stage].format(k))
-            g = wrap(np.zeros(x._data.shape, x._data.dtype))
+            g = wrap(devices.like(x._data, 0))
         elif strict and mode.enabled and stage.startswith("double") and not views.requires_grad(g):
             raise RuntimeError(messages[stage].format(k))
         filled.append(g)
@@ -194,9 +194,9 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         out_tupled, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jvp")
         if strict:
             _strict_outputs(outputs, inputs, "jvp")
-        seeds = tuple([wrap(np.zeros(o._data.shape, o._data.dtype), LEAF) for o in outputs])
+        seeds = tuple([wrap(devices.like(o._data, 0), LEAF) for o in outputs])
         back = _filled(_gradients(outputs, inputs, seeds, True), inputs, strict, "back")
-        v = v if v is not None else tuple([wrap(np.ones(x._data.shape, x._data.dtype)) for x in inputs])
+        v = v if v is not None else tuple([wrap(devices.like(x._data, 1)) for x in inputs])
         products = _filled(_gradients(back, seeds, v, create_graph), outputs, strict, "back_trick")
     return _returned(outputs, out_tupled, create_graph), _returned(products, out_tupled, create_graph)
 
@@ -234,7 +234,7 @@ def _hessian_setup(func, inputs, v, create_graph, strict, name):
                     "While computing the hessian, found that the jacobian of the user-provided function with respect "
                     f"to input {k} is independent of the input. This is not allowed in strict mode."
                 )
-    v = v if v is not None else tuple([wrap(np.ones(x._data.shape, x._data.dtype)) for x in inputs])
+    v = v if v is not None else tuple([wrap(devices.like(x._data, 1)) for x in inputs])
     return tupled, inputs, v, out, jacobian
 
 
@@ -266,7 +266,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """
     with enable_grad():
         tupled, inputs, v, out, jacobian = _hessian_setup(func, inputs, v, create_graph, strict, "hvp")
-        seeds = tuple([wrap(np.zeros(x._data.shape, x._data.dtype), LEAF) for x in inputs])
+        seeds = tuple([wrap(devices.like(x._data, 0), LEAF) for x in inputs])
         back = _filled(_gradients(jacobian, inputs, seeds, True), inputs, strict, "double_back")
         got = _filled(_gradients(back, seeds, v, create_graph), inputs, strict, "double_back_trick")
     return _returned((out,), False, create_graph), _returned(got, tupled, create_graph)
@@ -346,13 +346,20 @@ def _batched_jacobian(out, inputs, create_graph):
     """Return the blocks of the Jacobian of one output, an input each, from one pass for all of its elements."""
     count, shape = out._data.size, out._data.shape
     if not views.requires_grad(out) or not count:
-        return tuple([wrap(np.zeros((*shape, *x._data.shape), x._data.dtype)) for x in inputs])
-    basis = wrap(np.eye(count, dtype=out._data.dtype).reshape(count, *shape))
+        return tuple(
+            [
+                wrap(devices.filled(0, (*shape, *x._data.shape), x._data.dtype, devices.place_of(x._data)))
+                for x in inputs
+            ]
+        )
+    basis = wrap(devices.beside(out._data, np.eye(count, dtype=out._data.dtype).reshape(count, *shape)))
     options = {"create_graph": create_graph, "retain_graph": True, "is_grads_batched": True}
     got = grad(out, inputs, basis, allow_unused=True, **options)
     return tuple(
         [
-            wrap(np.zeros((*shape, *x._data.shape), x._data.dtype)) if g is None else g.reshape(*shape, *x._data.shape)
+            wrap(devices.filled(0, (*shape, *x._data.shape), x._data.dtype, devices.place_of(x._data)))
+            if g is None
+            else g.reshape(*shape, *x._data.shape)
             for g, x in zip(got, inputs)
         ]
     )
@@ -371,7 +378,7 @@ def _jacobian_of(out, number, inputs, create_graph, strict):
                         f"Output {number} of the user-provided function is independent of input {k}. This is not "
                         "allowed in strict mode."
                     )
-                g = wrap(np.zeros(x._data.shape, x._data.dtype))
+                g = wrap(devices.like(x._data, 0))
             elif strict and create_graph and not views.requires_grad(g):
                 raise RuntimeError(
                     f"The jacobian of the user-provided function is independent of input {k}. This is not allowed in "
@@ -384,7 +391,11 @@ def _jacobian_of(out, number, inputs, create_graph, strict):
 def _block(rows, out, x):
     """Return the gradients of each element of `out` with respect to `x`, stacked in the shapes of both."""
     shape = (*out._data.shape, *x._data.shape)
-    return FUNCTIONS["stack"](rows).view(*shape) if rows else wrap(np.zeros(shape, x._data.dtype))
+    return (
+        FUNCTIONS["stack"](rows).view(*shape)
+        if rows
+        else wrap(devices.filled(0, shape, x._data.dtype, devices.place_of(x._data)))
+    )
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):

@@ -6,7 +6,7 @@ import contextlib
 
 import numpy as np
 
-from fgrad.extend import Tracer
+from fgrad.extend import Tracer, on_gpu
 
 from . import graph
 from .engine import passes as running
@@ -44,7 +44,9 @@ class saved_tensors_hooks:
 
     def pack(self, node):
         """Pack what a node has saved."""
-        node._saved = tuple([self.packed(wrap(v)) if isinstance(v, (np.ndarray, Tracer)) else v for v in node._saved])
+        node._saved = tuple(
+            [self.packed(wrap(v)) if isinstance(v, (np.ndarray, Tracer)) or on_gpu(v) else v for v in node._saved]
+        )
         PlaceHooks.at(node)
 
     def packed(self, t):
@@ -64,7 +66,7 @@ class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors as copies on the CPU."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        super().__init__(lambda t: t.clone(), lambda t: t)
+        super().__init__(lambda t: (t.device, t.cpu() if t.is_cuda else t.clone()), lambda kept: kept[1].to(kept[0]))
 
 
 @contextlib.contextmanager

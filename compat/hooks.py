@@ -10,8 +10,7 @@ import itertools
 import weakref
 from collections import OrderedDict
 
-import numpy as np
-
+from . import devices
 from .tensor import Tensor, wrap, wrap_value
 
 _ids = itertools.count().__next__
@@ -125,7 +124,7 @@ def keep(t, g):
         return
     g = as_tensor(g)
     extras = t.extras
-    extras.grad = wrap(np.array(g._data)) if extras.grad is None and g._node is None else _sum(extras.grad, g)
+    extras.grad = wrap(devices.copied(g._data)) if extras.grad is None and g._node is None else _sum(extras.grad, g)
 
 
 def _sum(have, g):

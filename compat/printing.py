@@ -8,7 +8,7 @@ import numpy as np
 
 from fgrad.extend import Tracer
 
-from . import dtypes, graph
+from . import devices, dtypes, graph
 from .tensor import LEAF, Tensor
 
 
@@ -131,7 +131,7 @@ def _nested(data, indent, format, summarize):
 
 def _suffixes(t):
     """Return what stands behind the values: size, dtype, grad_fn, requires_grad."""
-    found = []
+    found = [f"device='{t.device}'"] if t.is_cuda else []
     data = t._data
     usual = (dtypes.default.real, dtypes.default.complex, dtypes.INT64, dtypes.BOOL)
     if data.size == 0:
@@ -154,6 +154,7 @@ def text(t, prefix="tensor("):
     data = t._data
     if isinstance(data, Tracer):
         return f"{prefix}{data!r})"
+    data = devices.on_host(data)
     if data.dtype.kind == "V":
         data = data.astype(np.float32)
     indent = len(prefix)

@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from . import devices
 from .dtypes import Size
 from .methods import FUNCTIONS
 from .tensor import Tensor, wrap
@@ -103,7 +104,7 @@ class SparseTensor(Tensor):
     # -------------------------------------------------------------------------------------------- its parts
 
     def _indices(self):
-        return wrap(self.positions)
+        return wrap(devices.beside(self.stored._data, self.positions))
 
     def _values(self):
         return self.stored.detach()
@@ -143,8 +144,9 @@ class SparseTensor(Tensor):
 
     def _added(self, places, count):
         """Return `count` rows of zeros with the values added at `places`, recorded."""
-        zeros = wrap(np.zeros((count, *self.stored.shape[1:]), self.stored._data.dtype))
-        return zeros.index_add(0, wrap(np.asarray(places, np.int64)), self.stored)
+        stored = self.stored._data
+        zeros = devices.filled(0, (count, *stored.shape[1:]), stored.dtype, devices.place_of(stored))
+        return wrap(zeros).index_add(0, wrap(devices.beside(stored, np.asarray(places, np.int64))), self.stored)
 
     # -------------------------------------------------------------------------------------------- gradients
 
@@ -199,9 +201,10 @@ def sparse_coo_tensor(
         tensor([3., 0., 4.])
     """
     indices = FUNCTIONS["as_tensor"](indices)
-    stored = values if isinstance(values, Tensor) else FUNCTIONS["tensor"](values)
+    stored = values if isinstance(values, Tensor) else FUNCTIONS["tensor"](values, device=device)
+    stored = stored if device is None else stored.to(device)
     stored = stored if dtype is None else stored.to(dtype)
-    positions = indices._data.astype(np.int64)
+    positions = devices.on_host(indices._data).astype(np.int64)
     _check_indices(indices, positions, stored)
     least = tuple(positions.max(1, initial=-1) + 1) if positions.size else (0,) * len(positions)
     size = (*map(int, least), *stored.shape[1:]) if size is None else tuple(map(int, size))
@@ -246,8 +249,9 @@ def _check_size(positions, stored, size):
 
 def to_sparse(self):
     """Return the sparse tensor of the elements that are not zero, with their history."""
-    positions = np.argwhere(self._data).T.astype(np.int64)
-    rows = np.flatnonzero(self._data)
+    data = devices.on_host(self._data)
+    positions = np.argwhere(data).T.astype(np.int64)
+    rows = np.flatnonzero(data)
     return SparseTensor(positions, self.reshape(-1)[wrap(rows)], self.shape, True)
 
 

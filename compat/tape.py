@@ -23,12 +23,14 @@ from fgrad.extend import (
     Primitive,
     Tracer,
     kept_types,
+    on_gpu,
     plan_for,
+    recover,
     state,
 )
 
 # Relative, so that a type checker follows: it knows the folders, not the map that makes `compat` a part of fgrad.
-from . import graph
+from . import devices, graph
 from .graph import edge
 from .modes import mode
 from .tensor import LEAF, Tensor, fresh, type_name, wrap, wrap_value
@@ -151,6 +153,7 @@ NODE_NAMES = {
     "slice": "SliceBackward0",
     "concatenate": "CatBackward0",
     "cast": "ToCopyBackward0",
+    "to_device": "ToCopyBackward0",
     "copy": "CloneBackward0",
     "max": "MaximumBackward0",
     "min": "MinimumBackward0",
@@ -226,13 +229,48 @@ def apply(
             elif interpreter is None or not reversed_by(interpreter):
                 mask |= 1 << i
                 parents.append(place)
-    out = prim.impl(*values, **params) if interpreter is None else interpreter.process(prim, values, params)
+    if interpreter is not None:
+        out = interpreter.process(prim, values, params)
+    else:
+        try:
+            out = prim.impl(*values, **params)
+        except Exception:
+            if beside := _beside(prim, args):
+                return apply(prim, beside, params)
+            out = recover(prim, values, params)
     if not enabled and interpreter is not None and reversed_by(interpreter):
         out = tuple(map(cut, out)) if prim.multiple else cut(out)
     if not mask or prim.make_plan is None:
         made = wrap_value if enabled else fresh
         return tuple([made(o) for o in out]) if prim.multiple else made(out)
     return record(recipe_for(prim, mask, len(args)), args, values, parents, params, mask, out)
+
+
+def _beside(prim: Primitive, args: Sequence[Any]) -> list[Any] | None:
+    """Return operands of a primitive that failed with 0-d tensors of the CPU on the GPU of the others, None if none is.
+
+    Raises:
+        RuntimeError: torch's, for tensors that lie on two devices.
+    """
+    places = [devices.place_of(x._data) for x in args if isinstance(x, Tensor)]
+    there = [place for place in places if place is not None]
+    if len(set(places)) < 2 or not there:
+        return None
+    if len(set(there)) == 1 and (prim.kind == "elementwise" or prim.declared.get("elementwise")):
+        away = [isinstance(x, Tensor) and devices.place_of(x._data) is None for x in args]
+        if all(not x._data.ndim for x, is_away in zip(args, away) if is_away):
+            return [moved(x, there[0]) if is_away else x for x, is_away in zip(args, away)]
+        places.sort(key=lambda place: place is None)  # as torch names them
+    other = next(place for place in places if place != places[0])
+    raise devices.mixed_error(places[0], other) from None
+
+
+def moved(t: Tensor, place: int | None) -> Tensor:
+    """Return a tensor on the GPU of a number, on the CPU for None: recorded, so that its gradient comes back."""
+    source = devices.place_of(t._data)
+    if source == place:
+        return t
+    return apply(devices.to_device, (t,), {"place": place, "source": source}, state.interpreter)  # type: ignore[return-value]
 
 
 def record(
@@ -244,8 +282,8 @@ def record(
         return _record_several(recipe, args, values, parents, params, mask, out)
     if not recipe.active:
         return wrap_value(out)
-    if out.__class__ is not np.ndarray and not isinstance(out, Tracer):
-        out = np.asarray(out)
+    if out.__class__ is not np.ndarray:
+        out = devices.as_array(out)
     node = _node(recipe, values, parents, params, mask, (out,))
     result = wrap(out, node)
     if recipe.saves:
@@ -259,7 +297,7 @@ def _record_several(
     """Return the results of a primitive that has several."""
     if not recipe.active:
         return tuple([wrap_value(o) for o in out])
-    outs = [o if o.__class__ is np.ndarray or isinstance(o, Tracer) else np.asarray(o) for o in out]
+    outs = [o if o.__class__ is np.ndarray else devices.as_array(o) for o in out]
     node = _node(recipe, values, parents, params, mask, outs)
     node._width = len(outs)
     results = tuple([wrap(o, Output(node, k) if differentiable(o) else None) for k, o in enumerate(outs)])
@@ -442,7 +480,7 @@ def saved_tensor(node: Node, k: int) -> Any:
         if isinstance(place, Tensor) and place._data is value:
             return place
         t = wrap(value, place)
-    elif isinstance(value, (np.ndarray, Tracer)):
+    elif isinstance(value, (np.ndarray, Tracer)) or on_gpu(value):
         t = wrap(value)
     else:
         return value
@@ -477,6 +515,10 @@ class Recorded(Tracer):
     @property
     def ndim(self) -> int:
         return self.tensor._data.ndim  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> Any:
+        return self.tensor._data
 
     def concrete(self) -> Any:
         data = self.tensor._data
@@ -572,6 +614,9 @@ def pull_recorded(node: Node, ct: Any) -> list[Tensor | None]:
     pull = node._plan.pull
     assert pull is not None, node
     saved = [recorder.lift(t) for t in saved_tensors(node)]
+    for k, value in enumerate(node._saved):
+        if value.__class__ is np.ndarray and node.versions[2 * k] is UNCHANGING:
+            saved[k] = value  # of the host, whatever the others' device: a constant that no tensor stands for
     if ct.__class__ is list:
         ct = [recorder.lift(c) for c in ct]
     else:

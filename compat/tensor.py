@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .dtypes import CPU, Size
+from . import devices, dtypes
+from .dtypes import Size
 from .modes import mode
 
 
@@ -62,10 +62,10 @@ _new = object.__new__
 class Tensor:
     """An n-dimensional array that records what is computed from it.
 
-    `_data` is always an ndarray (or a value traced by a transform of the core). `_node` is None for a constant, LEAF
-    for a leaf that requires grad, else the place in the graph that the value came from. `_counter` is a list with the
-    version, shared by all views of the memory; None as long as nobody has asked for it. `_view` is a `views.View` or
-    None.
+    `_data` is an ndarray, an array on a GPU, or a value traced by a transform of the core. `_node` is None for a
+    constant, LEAF for a leaf that requires grad, else the place in the graph that the value came from. `_counter` is a
+    list with the version, shared by all views of the memory; None as long as nobody has asked for it. `_view` is a
+    `views.View` or None.
     """
 
     __slots__ = ("_data", "_node", "_counter", "_view", "_extras", "__dict__", "__weakref__")
@@ -155,7 +155,17 @@ class Tensor:
     @property
     def device(self):
         """Where the tensor lives."""
-        return CPU
+        return devices.device_of(self._data)
+
+    @property
+    def is_cuda(self):
+        """Whether the tensor lives on a GPU."""
+        return devices.place_of(self._data) is not None
+
+    @property
+    def is_cpu(self):
+        """Whether the tensor lives in host memory."""
+        return devices.place_of(self._data) is None
 
     def is_floating_point(self):
         """Return whether the dtype is a real floating one."""
@@ -179,10 +189,11 @@ class Tensor:
         return steps if dim is None else steps[normal_dim(dim, self._data.ndim)]
 
     def get_device(self):
-        """Return -1, the number of the CPU."""
-        return -1
+        """Return the number of the GPU the tensor lives on, -1 for the CPU."""
+        place = devices.place_of(self._data)
+        return -1 if place is None else place
 
-    is_cuda = is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
+    is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
     layout = "torch.strided"
     names = property(lambda self: (None,) * self._data.ndim)
 
@@ -270,7 +281,8 @@ def normal_dim(dim, ndim):
 
 def type_name(t: Tensor) -> str:
     """Return for example `torch.FloatTensor`."""
-    return f"torch.{TYPE_NAMES.get(t._data.dtype.name, 'Tensor')}"
+    where = "torch" if devices.place_of(t._data) is None else "torch.cuda"
+    return f"{where}.{TYPE_NAMES.get(t._data.dtype.name, 'Tensor')}"
 
 
 TYPE_NAMES = {

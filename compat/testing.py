@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import devices
 from .tensor import Tensor
 
 _TOLERANCES = {
@@ -33,10 +34,11 @@ def assert_close(
         actual, expected: tensors, numbers, or sequences or mappings of them.
         rtol, atol: tolerances; by default those of the dtype.
         equal_nan: let NaN equal NaN.
-        check_dtype: whether dtypes have to agree.
+        check_dtype, check_device: whether dtypes and devices have to agree.
         msg: text to show in place of torch's.
     """
     options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype, "msg": msg}
+    options["check_device"] = check_device
     if isinstance(expected, dict):
         assert set(actual) == set(expected), msg or "The keys of the mappings do not match"
         for key in expected:
@@ -49,11 +51,21 @@ def assert_close(
         for a, b in zip(actual, expected):
             assert_close(a, b, **options)
         return
+    if (
+        check_device
+        and isinstance(actual, Tensor)
+        and isinstance(expected, Tensor)
+        and actual.device != expected.device
+    ):
+        raise AssertionError(
+            msg or f"The values for attribute 'device' do not match: {actual.device} != {expected.device}."
+        )
+    del options["check_device"]
     _assert_arrays(_array(actual), _array(expected), **options)
 
 
 def _array(x):
-    return x._data if isinstance(x, Tensor) else np.asarray(x)
+    return devices.on_host(x._data) if isinstance(x, Tensor) else np.asarray(x)
 
 
 def _assert_arrays(a, b, rtol, atol, equal_nan, check_dtype, msg):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgrad.extend import TABLE, ArrayType, Tracer, linear, state, sum_to, type_of
+from fgrad.extend import TABLE, ArrayType, Tracer, linear, on_gpu, recover, state, sum_to, type_of
 
-from . import hooks
+from . import devices, hooks
 from .dtypes import category
 from .modes import mode
 from .tape import Node, apply, clock, node_class, place_of, recipe_for
@@ -94,14 +94,16 @@ def view(prim, x, params, node_name=None):
     if node_name and out._node is not None:
         out._node.__class__ = node_class(node_name)
     data = x._data
-    if isinstance(data, Tracer) or data.__class__ is np.ndarray and shares(out._data, data):
+    if shares(out._data, data):
         as_view(out, x, ((prim, params),))
     return out
 
 
 def shares(out, data):
-    """Return whether two arrays look into the same memory."""
-    return owner(out) is owner(data)
+    """Return whether two arrays look into the same memory; values traced from one another count as if they did."""
+    if data.__class__ is np.ndarray:
+        return owner(out) is owner(data)
+    return isinstance(data, Tracer) or devices.owner_of(out) is devices.owner_of(data)
 
 
 def owner(data):
@@ -185,8 +187,12 @@ def _index_type(x, *, index):
 
 
 def _place_at(u, *, index, shape):
-    out = np.zeros(shape, u.dtype)
-    out[index.raw] = u
+    try:
+        out = np.zeros(shape, u.dtype)
+        out[index.raw] = u
+    except TypeError:  # on a GPU
+        out = devices.filled(0, shape, u.dtype, devices.place_of(u))
+        out[index.raw] = u
     return out
 
 
@@ -210,7 +216,15 @@ def _expand(x, *, shape):
     strides = (0,) * (len(shape) - x.ndim) + tuple(
         [0 if n != m else s for n, m, s in zip(x.shape, shape[len(shape) - x.ndim :], x.strides)]
     )
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
+    return window(x, shape, strides)
+
+
+def window(x, shape, strides):
+    """Return a window of any strides on the memory from the first element of `x` on, to be written to if `x` is."""
+    try:
+        return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
+    except (TypeError, AttributeError):  # on a GPU
+        return devices.strided(x, shape, strides)
 
 
 expand = linear(
@@ -226,11 +240,13 @@ def _strided(x, *, shape, strides, offset):
     """Look into the whole memory behind x: it may lie outside x, but not outside the storage."""
     storage, first = storage_of(x)
     step = x.itemsize
-    return np.lib.stride_tricks.as_strided(storage[first + offset :], shape, [s * step for s in strides])
+    return devices.strided(storage[first + offset :], shape, [s * step for s in strides])
 
 
 def storage_of(x):
     """Return the whole memory that an array looks into, flat, and the place in it where the array starts."""
+    if on_gpu(x):
+        return devices.storage_of(x)
     memory = owner(x)
     step = x.itemsize
     start = (x.__array_interface__["data"][0] - memory.__array_interface__["data"][0]) // step
@@ -274,7 +290,10 @@ def _overwrite(x, u, *, chain, order):
     out = x.transpose(order).copy().transpose(np.argsort(order))
     region = out
     for prim, params in chain:
-        region = prim.impl(region, **params)
+        try:
+            region = prim.impl(region, **params)
+        except TypeError:
+            region = recover(prim, (region,), params)
     region[...] = u
     return out
 

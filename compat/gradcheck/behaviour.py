@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
-from .. import forward_ad, func
-from ..backward import grad
+from .. import devices, forward_ad, func
+from ..backward import grad, stack
 from ..engine import Needed, Pass, run_pass
 from ..tape import place_of
 from ..tensor import wrap
@@ -46,7 +46,7 @@ def check_missing_gradients(problem):
                 "Expected backward function to handle undefined output grads. It was run without a gradient for "
                 f"output {', '.join(map(str, sorted(missing)))}: {error}"
             ) from error
-        if any(g is not None and np.any(np.asarray(g) != 0) for g in gradients):
+        if any(g is not None and np.any(devices.on_host(g) != 0) for g in gradients):
             _warn_of_the_check()
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
@@ -120,14 +120,14 @@ def check_batched_tangents(problem):
 
 def _same_in_batch(derivative, examples, words):
     """Raise GradcheckError unless a derivative mapped over examples gives the stack of what it gives for each."""
-    expected = [np.stack([np.array(t._data) for t in each]) for each in zip(*map(derivative, examples))]
+    expected = [np.stack([devices.on_host(t._data) for t in each]) for each in zip(*map(derivative, examples))]
     message = "gradcheck or gradgradcheck failed while testing batched gradient computation"
     try:
-        got = func.vmap(derivative)(wrap(np.stack([v._data for v in examples])))
+        got = func.vmap(derivative)(stack(examples))
     except (RuntimeError, TypeError) as error:  # traced values refuse with a TypeError what they cannot do
         raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{message}.") from error
     for k, (a, b) in enumerate(zip(got, expected)):
-        if not np.allclose(a._data, b):
+        if not np.allclose(devices.on_host(a._data), b):
             raise GradcheckError(f"{words(k)}: {message}.\nGot:\n{a}\nExpected:\n{wrap(b)}")
 
 
@@ -135,4 +135,4 @@ def _random(random, x):
     values = random.standard_normal(x._data.shape)
     if x.is_complex():
         values = values + 1j * random.standard_normal(x._data.shape)
-    return wrap(np.asarray(values, x._data.dtype))
+    return wrap(devices.beside(x._data, np.asarray(values, x._data.dtype)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import devices
 from ..backward import grad
 from ..modes import enable_grad
 from ..tensor import Tensor, wrap
@@ -254,5 +255,6 @@ def _seeds(func, inputs, strided):
             if out.is_complex():
                 values = values + 1j * random.uniform(-1, 1, (*out.shape, 2))
             values = values.astype(out._data.dtype)
-            seeds.append(wrap(values[..., 0] if strided and out.ndim else np.array(values[..., 0])).requires_grad_())
+            values = devices.beside(out._data, values)
+            seeds.append(wrap(values[..., 0] if strided and out.ndim else values[..., 0].copy()).requires_grad_())
     return tuple(seeds)

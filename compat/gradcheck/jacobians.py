@@ -13,7 +13,7 @@ import numpy as np
 
 from fgrad.extend import two_point
 
-from .. import forward_ad
+from .. import devices, forward_ad
 from ..backward import grad
 from ..tensor import Tensor, wrap
 
@@ -85,7 +85,7 @@ class Problem:
                         f"Expected `func` to return outputs with the same {what} when inputs are perturbed {change}, "
                         f"but got: {what}s {first} and {now}."
                     )
-        return [np.array(outs[k]._data) for k in places]
+        return [np.array(devices.on_host(outs[k]._data)) for k in places]
 
 
 # --------------------------------------------------------------------------------------------------- by differences
@@ -96,7 +96,7 @@ def numerical_jacobians(problem, x, step, places):
     found = [np.zeros((len(directions(x)), x.numel(), problem.found[k].numel()), complex) for k in places]
     data = x._data
     for row, index in enumerate(np.ndindex(data.shape)):
-        kept = data[index]
+        kept = data[index].copy()
         for d, direction in enumerate(directions(x)):
 
             def at(s, index=index, kept=kept, direction=direction):
@@ -135,7 +135,7 @@ def numerical_products(problem, x, vectors, step, places):
 
 def pulled(problem, out, seed):
     """Return the gradients of the checked inputs for one gradient of an output; None for those unreached."""
-    seed = wrap(seed.reshape(out._data.shape).astype(out._data.dtype))
+    seed = wrap(devices.beside(out._data, seed.reshape(out._data.shape).astype(out._data.dtype)))
     return grad((out,), problem.checked, (seed,), retain_graph=True, allow_unused=True)
 
 
@@ -178,7 +178,7 @@ def _column(problem, gradients, rules):
             raise GradcheckError("Analytical gradient has incorrect size")
         if g is not None and rules.check_grad_dtypes and g.dtype != x.dtype:
             raise GradcheckError(f"Gradient has dtype mismatch: {g.dtype} for an input of {x.dtype}")
-        columns.append(np.zeros(x.numel()) if g is None else g._data.reshape(-1))
+        columns.append(np.zeros(x.numel()) if g is None else devices.on_host(g._data).reshape(-1))
     return columns
 
 
@@ -207,18 +207,18 @@ def forward_products(problem, number, tangent, rules):
     """Return for each output that requires grad its tangent for a tangent of one input; the others' are zero."""
     tangents = {k: zeros_like(x) for k, x in zip(problem.numbers, problem.checked)}
     own = problem.inputs[number]._data
-    tangents[number] = wrap(tangent.reshape(own.shape).astype(own.dtype))
+    tangents[number] = wrap(devices.beside(own, tangent.reshape(own.shape).astype(own.dtype)))
     with forward_ad.dual_level():
         pairs = dual_outputs(problem, tangents)
     for value, t in pairs:
         if rules.check_grad_dtypes and t is not None and t.is_complex() != value.is_complex():
             raise GradcheckError("Forward AD gradient has dtype mismatch.")
-    return [np.zeros(value.numel()) if t is None else t._data.reshape(-1) for value, t in pairs]
+    return [np.zeros(value.numel()) if t is None else devices.on_host(t._data).reshape(-1) for value, t in pairs]
 
 
 def zeros_like(x):
     """Return zeros of the shape and dtype of a tensor."""
-    return wrap(np.zeros(x._data.shape, x._data.dtype))
+    return wrap(devices.like(x._data, 0))
 
 
 def forward_jacobians(problem, number, x, direction, rules):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..dtypes import device as Device
+from ..tape import moved
 from ..tensor import Tensor, type_name
 from .create import TYPED
 from .table import FUNCTIONS, define
@@ -13,19 +14,21 @@ from .table import to as cast_to
 def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
     """Return the tensor in another dtype or on another device; itself if nothing changes and `copy` is False.
 
-    Takes a dtype, a device, another tensor (whose dtype is taken), or a device and a dtype.
+    Takes a dtype, a device, another tensor (whose dtype and device are taken), or a device and a dtype. A move is
+    recorded: the gradient comes back to where the tensor was.
     """
     for arg in args:
         if isinstance(arg, dtypes.dtype) or arg in (int, float, bool, complex):
             dtype = arg
         elif isinstance(arg, Tensor):
-            dtype = arg.dtype
-        elif isinstance(arg, (str, Device)):
-            device = arg
+            dtype, device = arg.dtype, arg.device
         elif isinstance(arg, bool):
             copy = arg
-    dtypes.check_device(device)
+        elif isinstance(arg, (str, Device, int)):
+            device = arg
+    place = devices.number_of(device)
     out = self if dtype is None else cast_to(self, dtypes.to_numpy(dtype))
+    out = out if device is None else moved(out, place)
     return FUNCTIONS["clone"](self) if copy and out is self else out
 
 
@@ -43,7 +46,10 @@ def type_(self, dtype=None, non_blocking=False):
     if dtype is None:
         return type_name(self)
     if isinstance(dtype, str):
-        dtype = TYPED[dtype.removeprefix("torch.")].dtype
+        name = dtype.removeprefix("torch.")
+        if name.startswith("cuda."):
+            return cast_to(cuda(self), dtypes.to_numpy(TYPED[name.removeprefix("cuda.")].dtype))
+        dtype = TYPED[name].dtype
     if not isinstance(dtype, dtypes.dtype) and hasattr(dtype, "dtype"):
         dtype = dtype.dtype
     return cast_to(self, dtypes.to_numpy(dtype))
@@ -56,7 +62,7 @@ def same(self, *args, **kwargs):
 
 define("to", to, function=False)
 define("type", type_, function=False)
-define("type_as", lambda self, other: cast_to(self, other._data.dtype), function=False)
+define("type_as", lambda self, other: to(self, other), function=False)
 for name, numpy_name in {
     **dtypes.ALIASES,
     "bool": "bool",
@@ -65,12 +71,20 @@ for name, numpy_name in {
     "bfloat16": "bfloat16",
 }.items():
     define(name, converter(numpy_name), function=False)
-define("cpu", lambda self, memory_format=None: self, function=False)
+define("cpu", lambda self, memory_format=None: moved(self, None), function=False)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
-    """Raise torch's error of a build without CUDA: tensors live on the CPU here."""
-    dtypes.check_device("cuda")
+    """Return the tensor on a GPU (the current one by default); itself if it is there. The move is recorded.
+
+    Raises:
+        AssertionError: torch's error of a build without CUDA, where there is no GPU.
+        RuntimeError: `device` is no GPU.
+    """
+    devices.check_available()
+    if device is not None and Device(device).type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return moved(self, devices.number_of("cuda" if device is None else device))
 
 
 define("cuda", cuda, function=False)

@@ -6,16 +6,19 @@ import functools
 
 import numpy as np
 
-from fgrad.extend import Tracer
+from fgrad import extend
+from fgrad.extend import Tracer, on_gpu
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..modes import mode
 from ..tensor import INFERENCE, LEAF, TYPE_NAMES, Tensor, fresh, wrap
 from .table import FUNCTIONS, define, write_out
 
 
-def made(data, requires_grad=False):
-    """Return a tensor of an array; RuntimeError if a gradient is wanted of integers."""
+def made(data, requires_grad=False, place=None):
+    """Return a tensor of an array, on the GPU of a number if given; RuntimeError if integers are to have a gradient."""
+    if place is not None:
+        data = devices.to_device(data, place=place, source=None)
     if not requires_grad:
         return fresh(data)
     if data.dtype.kind not in "fcV":
@@ -30,7 +33,7 @@ def enter_factory(name, fun):
     def call(*args, out=None, **kwargs):
         if out is None:
             return fun(*args, **kwargs)
-        write_out(out, fun(*args, **{"dtype": out.dtype, **kwargs}))
+        write_out(out, fun(*args, **{"dtype": out.dtype, "device": out.device, **kwargs}))
         return out
 
     return define(name, call, method=False, out=False)
@@ -52,8 +55,8 @@ def inferred(values):
 
 
 def _plain(v):
-    if isinstance(v, Tensor):
-        return v._data.tolist()
+    if isinstance(v, Tensor) or on_gpu(v):
+        return v.tolist()
     return [_plain(item) for item in v] if isinstance(v, (list, tuple)) else v
 
 
@@ -69,7 +72,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     Args:
         data: a number, a nested sequence of numbers, an array or a tensor.
         dtype: element type; by default that of arrays, the default dtype for Python floats, int64 for ints.
-        device: "cpu".
+        device: "cpu", "cuda" or "cuda:1"; by default that of a tensor, the CPU for other data.
         requires_grad: whether gradients are wanted.
 
     Raises:
@@ -82,11 +85,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         tensor([[1., 2.],
                 [3., 4.]])
     """
-    dtypes.check_device(device)
+    place = devices.number_of(device)
     if isinstance(data, Tensor):
         data = data._data
     if isinstance(data, Tracer):
         return made(data if dtype is None else data.astype(dtypes.to_numpy(dtype)), requires_grad)
+    if on_gpu(data):
+        kept = data.copy() if dtype is None else data.astype(dtypes.to_numpy(dtype))
+        return made(kept if device is None else devices.moved(kept, place), requires_grad)
     python = _python_only(data)
     data = inferred(data)
     if dtype is not None:
@@ -98,15 +104,21 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         data = data.astype(kind or data.dtype)
     else:
         data = np.array(data)
-    return made(data, requires_grad)
+    return made(data, requires_grad, place)
 
 
 def as_tensor(data, dtype=None, device=None):
     """Return `data` as a tensor, on the same memory where it can be."""
     if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype is dtype else data.to(dtype)
+        if device is None and (dtype is None or data.dtype is dtype):
+            return data
+        return data.to(device or data.device, dtype or data.dtype)
+    if on_gpu(data):
+        return wrap(data).to(device or devices.device_of(data), dtype or dtypes.of(data.dtype))
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.to_numpy(dtype) == data.dtype):
-        return from_numpy(data)
+        shared = from_numpy(data)
+        place = devices.number_of(device)
+        return shared if place is None else made(data, place=place)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -120,6 +132,8 @@ def from_numpy(array):
 
 def from_dlpack(ext_tensor):
     """Return a tensor on the memory of an array of another library, which offers it by DLPack."""
+    if not isinstance(ext_tensor, np.ndarray) and devices.is_there(ext_tensor):
+        return fresh(extend.put(ext_tensor))
     shared = isinstance(ext_tensor, np.ndarray) and ext_tensor.flags.writeable
     return from_numpy(ext_tensor if shared else np.from_dlpack(ext_tensor))  # whose result NumPy 2.0 makes read-only
 
@@ -131,8 +145,21 @@ def shape_of(size):
     return tuple([int(n) for n in size])
 
 
-def filled(name, fill):
-    """Define `name(*size)`, `name_like(x)` and `x.new_name(*size)` from `fill(shape, numpy dtype)`."""
+def beside(t, device):
+    """Return the number of the GPU that a tensor like `t` is made on, None for the CPU: `device` if it is given."""
+    return devices.place_of(t._data) if device is None else devices.number_of(device)
+
+
+def filled(name, fill, value=None):
+    """Define `name(*size)`, `name_like(x)` and `x.new_name(*size)` from `fill(shape, numpy dtype)`.
+
+    `value` is what all elements are, if they are alike: then nothing but it is sent to a GPU.
+    """
+
+    def make(shape, kind, place, **options):
+        if value is None or place is None:
+            return fill(shape, kind, **options)
+        return devices.filled(value, shape, kind, place)
 
     def factory(
         *size,
@@ -145,65 +172,61 @@ def filled(name, fill):
         generator=None,
         **size_word,
     ):
-        dtypes.check_device(device)
+        place = devices.number_of(device)
         shape = shape_of((size_word["size"],) if "size" in size_word else size)
-        data = fill(shape, numpy_dtype(dtype), **({"generator": generator} if generator is not None else {}))
-        return made(data, requires_grad)
+        options = {"generator": generator} if generator is not None else {}
+        if place is None:
+            return made(fill(shape, numpy_dtype(dtype), **options), requires_grad)
+        return made(make(shape, numpy_dtype(dtype), place, **options), requires_grad, place)
 
     def like(input, *, dtype=None, device=None, requires_grad=False, layout=None, memory_format=None):
-        dtypes.check_device(device)
-        return made(fill(input._data.shape, numpy_dtype(dtype, input._data.dtype)), requires_grad)
+        place = beside(input, device)
+        return made(make(input._data.shape, numpy_dtype(dtype, input._data.dtype), place), requires_grad, place)
 
     def new(self, *size, dtype=None, device=None, requires_grad=False):
-        return made(fill(shape_of(size), numpy_dtype(dtype, self._data.dtype)), requires_grad)
+        place = beside(self, device)
+        return made(make(shape_of(size), numpy_dtype(dtype, self._data.dtype), place), requires_grad, place)
 
     enter_factory(name, factory)
     define(name + "_like", like, method=False, out=False)
     define("new_" + name, new, function=False)
 
 
-filled("zeros", np.zeros)
-filled("ones", np.ones)
-filled("empty", np.zeros)
+filled("zeros", np.zeros, 0)
+filled("ones", np.ones, 1)
+filled("empty", np.zeros, 0)
 
 
 def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    if dtype is None:
-        data = tensor(fill_value)._data
-        kind = data.dtype
-    else:
-        kind = dtypes.to_numpy(dtype)
+    place = devices.number_of(device)
+    kind = tensor(fill_value)._data.dtype if dtype is None else dtypes.to_numpy(dtype)
     fill_value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return made(np.full(shape_of((size,)), fill_value, kind), requires_grad)
+    return made(devices.filled(fill_value, shape_of((size,)), kind, place), requires_grad)
 
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    return made(np.full(input._data.shape, fill_value, numpy_dtype(dtype, input._data.dtype)), requires_grad)
+    kind = numpy_dtype(dtype, input._data.dtype)
+    return made(devices.filled(fill_value, input._data.shape, kind, beside(input, device)), requires_grad)
 
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
-    return made(np.full(shape_of((size,)), fill_value, numpy_dtype(dtype, self._data.dtype)), requires_grad)
+    kind = numpy_dtype(dtype, self._data.dtype)
+    return made(devices.filled(fill_value, shape_of((size,)), kind, beside(self, device)), requires_grad)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
-    return tensor(data, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
 def new(self, *args):
-    """The old `x.new(...)`: a tensor of the same dtype, of sizes or of a sequence."""
-    if not args:
-        return fresh(np.zeros((0,), self._data.dtype))
-    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], dtypes.Size):
-        return tensor(args[0], dtype=self.dtype)
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        return tensor(args[0], dtype=self.dtype)
-    return fresh(np.zeros(shape_of(args), self._data.dtype))
+    """The old `x.new(...)`: a tensor of the same dtype and device, of sizes or of a sequence."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple, Tensor)) and not isinstance(args[0], dtypes.Size):
+        return tensor(args[0], dtype=self.dtype, device=self.device)
+    return fresh(devices.filled(0, shape_of(args) if args else (0,), self._data.dtype, devices.place_of(self._data)))
 
 
 def arange(*bounds, dtype=None, device=None, requires_grad=False, start=None, end=None, step=None):
-    dtypes.check_device(device)
+    place = devices.number_of(device)
     values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
     if end is not None:
         values = [start or 0, end]
@@ -211,33 +234,35 @@ def arange(*bounds, dtype=None, device=None, requires_grad=False, start=None, en
         values = [*([0, *values] if len(values) == 1 else values), step]
     whole = all(isinstance(v, (int, np.integer)) for v in values)
     kind = dtypes.to_numpy(dtype) if dtype is not None else dtypes.INT64 if whole else dtypes.default.real
-    return made(np.arange(*values).astype(kind), requires_grad)
+    return made(np.arange(*values).astype(kind), requires_grad, place)
 
 
 def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    return made(np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype)), requires_grad)
+    place = devices.number_of(device)
+    return made(np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype)), requires_grad, place)
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    return made(np.logspace(float(start), float(end), steps, base=base).astype(numpy_dtype(dtype)), requires_grad)
+    place = devices.number_of(device)
+    found = np.logspace(float(start), float(end), steps, base=base)
+    return made(found.astype(numpy_dtype(dtype)), requires_grad, place)
 
 
 def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    return made(np.eye(n, m, dtype=numpy_dtype(dtype)), requires_grad)
+    place = devices.number_of(device)
+    return made(np.eye(n, m, dtype=numpy_dtype(dtype)), requires_grad, place)
 
 
 def tri_indices(find):
     def call(row, col, offset=0, *, dtype=None, device=None):
-        return fresh(np.stack(find(row, offset, col)).astype(numpy_dtype(dtype, dtypes.INT64)))
+        found = np.stack(find(row, offset, col)).astype(numpy_dtype(dtype, dtypes.INT64))
+        return made(found, place=devices.number_of(device))
 
     return call
 
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
-    return tensor(s, dtype=dtype, requires_grad=requires_grad)
+    return tensor(s, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 for fun in (tensor, as_tensor, from_numpy, from_dlpack, full_like, scalar_tensor):
@@ -250,9 +275,10 @@ FUNCTIONS["asarray"] = as_tensor
 def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
     """Return a tensor of a size with these steps in memory, of the same dtype; its values are zero."""
     kind = numpy_dtype(dtype, self._data.dtype)
+    place = beside(self, device)
     count = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
-    memory = np.zeros(count, kind)
-    return made(np.lib.stride_tricks.as_strided(memory, size, [s * kind.itemsize for s in stride]), requires_grad)
+    memory = devices.filled(0, (count,), kind, place)
+    return made(devices.strided(memory, size, [s * kind.itemsize for s in stride]), requires_grad)
 
 
 for fun in (new_full, new_tensor, new, new_empty_strided):

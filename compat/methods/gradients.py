@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from .. import graph, hooks, views
+from .. import devices, graph, hooks, views
 from ..backward import backward as run_backward
 from ..modes import mode
 from ..tape import cut, place_of
@@ -114,12 +114,29 @@ def _set_grad(self, g):
                 "Please ensure "
                 "that the gradient and the tensor have the same dtype"
             )
+        _check_place(self, g)
         if g._data.shape != self._data.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(g.shape)}' to a tensor of size '{list(self.shape)}'. "
                 "Please ensure that the gradient and the tensor are the same size"
             )
     self.extras.grad = g
+
+
+def _check_place(self, g):
+    """Raise torch's error unless a gradient lies where its tensor does."""
+    here, there = self.device, g.device
+    if here == there:
+        return
+    if here.type != there.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{there.type}' to a tensor with device type "
+            f"'{here.type}'. Please ensure that the gradient and the tensor are on the same device"
+        )
+    raise RuntimeError(
+        f"attempting to assign a gradient located on device with index '{there.index}' to a tensor located on device "
+        f"with index '{here.index}'. Please ensure that the gradient and the tensor are on the same device"
+    )
 
 
 Tensor.grad = property(_grad, _set_grad, lambda self: _set_grad(self, None))
@@ -138,6 +155,10 @@ def _set_data(self, value):
     if (value._data.dtype.kind in "fcV") != (self._data.dtype.kind in "fcV") and self._node is not None:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     counter = self.counter
+    if self._node is not None and self._node is not LEAF and self.device != value.device:
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
     self._data = value._data
     self._counter = counter
 
@@ -240,10 +261,39 @@ def numpy(self, *, force=False):
     """Return the array behind the tensor, sharing its memory; RuntimeError if it requires grad (outside no_grad)."""
     if not force and views.mode.enabled and views.requires_grad(self):
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._data.__class__ is not np.ndarray and self.is_cuda:
+        if force:
+            return devices.on_host(self._data)
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
     return self._data
 
 
 Tensor.numpy = numpy
+
+
+def _shared(self):
+    """Return the array behind the tensor, wherever it is; RuntimeError if the tensor requires grad."""
+    return self._data if self.is_cuda and not views.requires_grad(self) else numpy(self)
+
+
+def _cuda_array_interface(self):
+    if not self.is_cuda:
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+            "tensor.cuda() to copy tensor to device memory."
+        )
+    if views.requires_grad(self):
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
+    return self._data.__cuda_array_interface__
+
+
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
 
 
 def __array__(self, dtype=None, copy=None):
@@ -253,7 +303,7 @@ def __array__(self, dtype=None, copy=None):
 
 Tensor.__array__ = __array__
 Tensor.__array_priority__ = 1000
-Tensor.__dlpack__ = lambda self, **options: numpy(self).__dlpack__(**options)
+Tensor.__dlpack__ = lambda self, **options: _shared(self).__dlpack__(**options)
 Tensor.__dlpack_device__ = lambda self: self._data.__dlpack_device__()
 
 
@@ -276,9 +326,9 @@ def deepcopy(self, memo):
     return made
 
 
-def _restore(cls, data, requires_grad, attributes, post_hooks):
+def _restore(cls, data, requires_grad, attributes, post_hooks, place=None):
     made = cls.__new__(cls)
-    made._data = data
+    made._data = data if place is None else devices.moved(data, place)
     made._node = LEAF if requires_grad else None
     made.__dict__.update(attributes)
     return made
@@ -290,10 +340,11 @@ def reduce_ex(self, protocol):
         warnings.warn("pickling a tensor with history keeps its values alone", stacklevel=2)
     return _restore, (
         type(self),
-        np.ascontiguousarray(self._data).reshape(self._data.shape),
+        np.ascontiguousarray(devices.on_host(self._data)).reshape(self._data.shape),
         views.requires_grad(self),
         dict(self.__dict__),
         None,
+        devices.place_of(self._data),
     )
 
 

@@ -7,15 +7,17 @@ import builtins
 import numpy as np
 
 from fgrad.extend import TABLE as P
-from fgrad.extend import Tracer
+from fgrad.extend import Tracer, on_gpu
 
-from .. import views
+from .. import devices, views
+from ..tape import moved
 from ..tensor import Tensor, normal_dim, wrap
 from .reduce import known
 from .shape import index_view
 from .table import FUNCTIONS, composed, define, in_place, promoted, to
 
-ARRAYS = (np.ndarray, Tracer)
+ARRAYS: tuple[type, ...] = (np.ndarray, Tracer)
+"""What an index may hold to pick elements; the class of arrays on a GPU is added when one is seen."""
 
 # ------------------------------------------------------------------------------------------ what an index means
 
@@ -39,8 +41,8 @@ def _entry(i):
         data = i._data
         if data.dtype.kind not in "iub":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        if isinstance(data, Tracer) and data.concrete() is None:
-            return data
+        if data.__class__ is not np.ndarray and (found := _elsewhere(data)) is not None:
+            return found
         if data.ndim == 0 and data.dtype.kind in "iu" and i._node is None:
             return int(data)
         return data.astype(bool) if data.dtype == np.uint8 else data
@@ -59,6 +61,19 @@ def _entry(i):
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
         f"{type(i).__name__})"
     )
+
+
+def _elsewhere(data):
+    """Return an index of no known values as it is, and one on a GPU: masks, whose count is asked for, on the host."""
+    global ARRAYS
+    if isinstance(data, Tracer):
+        return data if data.concrete() is None else None
+    if on_gpu(data):
+        if data.dtype.kind == "b" or data.dtype == np.uint8:
+            return devices.on_host(data).astype(bool)
+        if data.__class__ not in ARRAYS:
+            ARRAYS += (data.__class__,)
+    return None
 
 
 def _slice(i):
@@ -146,19 +161,30 @@ def getitem(self, index):
         return index_view(self, entries, _basic_name(entries))
     basic, rest = _split(entries)
     source = self if _is_full(basic) else index_view(self, basic, _basic_name(basic))
-    return _read(source, _as_given(rest, index) if views.requires_grad(source) else rest)
+    try:
+        return _read(source, _as_given(rest, index, source) if views.requires_grad(source) else rest)
+    except TypeError:
+        if any(map(on_gpu, rest)) and not on_gpu(self._data):
+            raise RuntimeError(
+                f"indices should be either on cpu or on the same device as the indexed tensor ({self.device})"
+            ) from None
+        raise
 
 
-def _as_given(entries, index):
+def _as_given(entries, index, source):
     """Return an index with tensors of integers in place of their arrays: what is saved of them is checked."""
-    given = {id(i._data): i for i in (index if isinstance(index, (tuple, list)) else (index,)) if isinstance(i, Tensor)}
+    given = {
+        id(i._data): i if i._data.__class__ is source._data.__class__ else _beside(i, source)
+        for i in (index if isinstance(index, (tuple, list)) else (index,))
+        if isinstance(i, Tensor)
+    }
     return tuple([given.get(id(e), e) if isinstance(e, ARRAYS) and e.dtype != bool else e for e in entries])
 
 
 def setitem(self, index, value):
     entries = normalized(index)
     _check(self, entries)
-    value = value if isinstance(value, Tensor) else wrap(np.asarray(value).astype(self._data.dtype))
+    value = value if isinstance(value, Tensor) else _beside(wrap(np.asarray(value).astype(self._data.dtype)), self)
     if is_basic(entries):
         index_view(self, entries, _basic_name(entries)).copy_(_squeezed(value, self._data[entries].ndim))
     else:
@@ -179,7 +205,7 @@ Tensor.__setitem__ = setitem
 
 def _scatter_positions(x, entries):
     """Return the numbers, in row-major order, of the elements of `x` that an index reaches."""
-    return np.arange(x.size).reshape(x.shape)[entries]
+    return np.arange(x.size).reshape(x.shape)[tuple([devices.on_host(e) for e in entries])]
 
 
 def index_put(input, indices, values, accumulate=False):
@@ -208,6 +234,7 @@ define("index_put", _put, inplace=True)
 
 
 def put_at(self, entries, value):
+    value = value if value._data.ndim else _beside(value, self)
     in_place(lambda x, v: _index_put(x, entries, to(v, x._data.dtype)), "index_put")(self, value)
 
 
@@ -253,7 +280,7 @@ define("masked_scatter", composed(masked_scatter), inplace=True)
 def nonzero(input, *, as_tuple=False):
     found = np.nonzero(np.atleast_1d(input._data))
     if as_tuple:
-        return tuple([wrap(np.asarray(i, np.int64)) for i in found])
+        return tuple([wrap(i.astype(np.int64)) for i in found])
     rows = np.stack(found, 1).astype(np.int64)
     return wrap(rows if input._data.ndim else rows[:, :0])
 
@@ -270,7 +297,7 @@ def _integer(index, what):
 
 def _check_bounds(index, x, dim):
     """Raise torch's error for an index along `dim` that is out of range, where values are known: not under vmap."""
-    found = index if isinstance(index, np.ndarray) else index.concrete()
+    found = index.concrete() if isinstance(index, Tracer) else index
     if found is not None and found.size and not 0 <= found.min() <= found.max() < x.shape[dim]:
         raise RuntimeError(f"index {int(found.max())} is out of bounds for dimension {dim} with size {x.shape[dim]}")
 
@@ -437,7 +464,8 @@ def copied(self, src):
 
 def copy_(self, src, non_blocking=False):
     """Write `src`, broadcast and cast, into this tensor in place."""
-    return _write_copy(self, src if isinstance(src, Tensor) else wrap(np.asarray(src)), False)
+    src = src if isinstance(src, Tensor) else wrap(np.asarray(src))
+    return _write_copy(self, src if src._data.__class__ is self._data.__class__ else _beside(src, self), False)
 
 
 def _write_copy(self, src, uniform):
@@ -455,7 +483,11 @@ def fill_(self, value):
         if isinstance(value, complex) and self._data.dtype.kind != "c":
             raise RuntimeError(f"value cannot be converted to type {self.dtype!r} without overflow")
         value = wrap(np.asarray(value).astype(self._data.dtype))
-    return _write_copy(self, value, True)
+    return _write_copy(self, value if value._data.__class__ is self._data.__class__ else _beside(value, self), True)
+
+
+def _beside(value, t):
+    return moved(value, devices.place_of(t._data))
 
 
 def zero_(self):

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from .. import views
+from .. import devices, views
 from ..tape import cut
 from ..tensor import Tensor, wrap
 from .shape import reshape, sizes
@@ -21,7 +21,7 @@ def storage_offset(self):
 
 def data_ptr(self):
     """Return the address of the first element."""
-    return self._data.__array_interface__["data"][0]
+    return devices.address_of(self._data)
 
 
 class Storage:
@@ -87,7 +87,7 @@ def resize_(self, *sizes_, memory_format=None):
     count = math.prod(shape)
     storage, first = views.storage_of(self._data)
     if storage.size - first < count:
-        grown = np.zeros(first + count, storage.dtype)
+        grown = devices.filled(0, (first + count,), storage.dtype, devices.place_of(storage))
         grown[: storage.size] = storage
         storage = grown
     self._data = storage[first : first + count].reshape(shape)
@@ -112,15 +112,21 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         raise RuntimeError("the derivative for 'set_' is not implemented: the tensor requires grad")
     views.raise_version(self)
     if source is None:
-        self._data = np.zeros((0,), self._data.dtype)
+        self._data = devices.filled(0, (0,), self._data.dtype, devices.place_of(self._data))
         return self
-    data = (source.tensor if isinstance(source, Storage) else source)._data
+    source = source.tensor if isinstance(source, Storage) else source
+    if source.device != self.device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            f'"{source.device}".  This is no longer allowed; the devices must match.'
+        )
+    data = source._data
     if data.dtype != self._data.dtype:
         raise RuntimeError(f"Could not set tensor of type {data.dtype} to a tensor of type {self._data.dtype}")
     if size is not None:
         storage, _ = views.storage_of(data)
         steps = np.zeros(size, bool).strides if stride is None else stride
-        data = np.lib.stride_tricks.as_strided(storage[storage_offset:], size, [s * data.itemsize for s in steps])
+        data = devices.strided(storage[storage_offset:], size, [s * data.itemsize for s in steps])
     self._data = data
     return self
 
@@ -156,8 +162,12 @@ define("resize_as_", resize_as_)
 
 
 def pin_memory(self, device=None):
-    """Raise torch's error of a build without an accelerator."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """Return the tensor: memory is not pinned here. Raise torch's error where there is no GPU."""
+    if not devices.is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if self.is_cuda:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    return self
 
 
 define("pin_memory", pin_memory, function=False)

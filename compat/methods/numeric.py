@@ -72,7 +72,7 @@ define("cartesian_prod", cartesian_prod, method=False, out=False)
 
 
 def _integers(x):
-    return wrap(np.asarray(x, np.int64))
+    return wrap(x.astype(np.int64))
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):

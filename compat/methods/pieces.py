@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import views
+from .. import devices, views
 from ..tensor import Tensor, normal_dim
 from .index import copy_
 from .reduce import result_type
@@ -186,9 +186,10 @@ def map_elements(t, callable, *others):
             if not others
             else "Can't call map_() on Variable that requires grad. Use var.detach().map_()"
         )
-    flat = [np.broadcast_to(x._data, t._data.shape).reshape(-1).tolist() for x in (t, *others)]
+    flat = [np.broadcast_to(devices.on_host(x._data), t._data.shape).reshape(-1).tolist() for x in (t, *others)]
     views.check_inference(t)
-    t._data[...] = np.array([callable(*items) for items in zip(*flat)], t._data.dtype).reshape(t._data.shape)
+    made = np.array([callable(*items) for items in zip(*flat)], t._data.dtype).reshape(t._data.shape)
+    t._data[...] = devices.beside(t._data, made)
     views.raise_version(t)
     return t
 

@@ -15,9 +15,9 @@ import numpy as np
 from fgrad.extend import TABLE as P
 from fgrad.extend import Batch, state
 
-from .. import dtypes, views
-from ..tensor import Tensor, fresh, wrap
-from .create import enter_factory, filled, made, numpy_dtype, shape_of
+from .. import devices, dtypes, views
+from ..tensor import Tensor, wrap
+from .create import beside, enter_factory, filled, made, numpy_dtype, shape_of
 from .table import FUNCTIONS, define, zero_slope
 
 
@@ -193,7 +193,7 @@ filled("rand", _uniform)
 
 
 def randint(*bounds, size=None, generator=None, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
+    place = devices.number_of(device)
     bounds = list(bounds)
     if size is None:
         size = bounds.pop()
@@ -201,17 +201,18 @@ def randint(*bounds, size=None, generator=None, dtype=None, device=None, require
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     data = source(generator).integers(low, high, shape_of((size,)))
-    return made(data.astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
+    return made(data.astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad, place)
 
 
 def randint_like(input, low, high=None, *, dtype=None, device=None, requires_grad=False):
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input._data.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+    made_like = {"dtype": dtype or input.dtype, "device": device or input.device, "requires_grad": requires_grad}
+    return randint(low, high, tuple(input._data.shape), **made_like)
 
 
 def randperm(n, *, generator=None, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
-    return made(source(generator).permutation(n).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad)
+    place = devices.number_of(device)
+    return made(source(generator).permutation(n).astype(numpy_dtype(dtype, dtypes.INT64)), requires_grad, place)
 
 
 def _drawn_from(out, *parameters):
@@ -222,31 +223,41 @@ def _drawn_from(out, *parameters):
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
-    dtypes.check_device(device)
+    place = devices.number_of(device)
     if size is None:
         a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, dtypes.default.real)) for x in (mean, std))
         shape = np.broadcast_shapes(a._data.shape, b._data.shape)
-        return _drawn_from(fresh(_normal(shape, a._data.dtype, generator) * b._data + a._data), mean, std)
+        noise = drawn(_normal(shape, a._data.dtype, generator), mean, std)
+        return _drawn_from((noise * b.detach() + a.detach()).detach(), mean, std)
     return made(
         _normal(shape_of((size,)), numpy_dtype(dtype), generator) * numpy_dtype(dtype).type(std)
         + numpy_dtype(dtype).type(mean),
         requires_grad,
+        place,
     )
 
 
+def drawn(values, *parameters):
+    """Return draws as a tensor where the first tensor among their parameters is."""
+    like = next((x for x in parameters if isinstance(x, Tensor)), None)
+    return made(values, place=None if like is None else beside(like, None))
+
+
 def bernoulli(input, p=None, *, generator=None):
-    chance = input._data if p is None else p
-    return _drawn_from(fresh((source(generator).random(input._data.shape) < chance).astype(input._data.dtype)), input)
+    chance = devices.on_host(input._data) if p is None else _from_tensor(p)
+    found = source(generator).random(input._data.shape) < chance
+    return _drawn_from(drawn(found.astype(input._data.dtype), input), input)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
-    weights = np.atleast_2d(input._data).astype(float)
+    weights = np.atleast_2d(devices.on_host(input._data)).astype(float)
     rows = [source(generator).choice(w.size, num_samples, replace=replacement, p=w / w.sum()) for w in weights]
-    return fresh(np.asarray(rows if input._data.ndim == 2 else rows[0], np.int64))
+    return drawn(np.asarray(rows if input._data.ndim == 2 else rows[0], np.int64), input)
 
 
 def poisson(input, generator=None):
-    return _drawn_from(fresh(source(generator).poisson(input._data).astype(input._data.dtype)), input)
+    found = source(generator).poisson(devices.on_host(input._data))
+    return _drawn_from(drawn(found.astype(input._data.dtype), input), input)
 
 
 for fun in (randint_like, poisson):
@@ -264,14 +275,14 @@ def filler(name, draw):
     def method(self, *args, generator=None, **kwargs):
         views.check_inplace(self)
         values = np.asarray(draw(source(generator), self._data.shape, *args, **kwargs)).astype(self._data.dtype)
-        return self.copy_(wrap(values))
+        return self.copy_(drawn(values, self))
 
     method.__name__ = name
     setattr(Tensor, name, method)
 
 
 def _from_tensor(p):
-    return p._data if isinstance(p, Tensor) else p
+    return devices.on_host(p._data) if isinstance(p, Tensor) else p
 
 
 def _range(random, shape, *bounds):

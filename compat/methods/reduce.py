@@ -7,9 +7,9 @@ from collections import namedtuple
 import numpy as np
 
 from fgrad.extend import TABLE as P
-from fgrad.extend import ArrayType, constant
+from fgrad.extend import ArrayType, constant, on_gpu
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..tensor import Tensor, normal_dim
 from .table import FUNCTIONS, composed, define
 
@@ -259,7 +259,7 @@ def chosen(x, index, axis):
 def known(x):
     """Return the plain array behind a value: where the shape of a result follows from values."""
     while not isinstance(x, np.ndarray):
-        found = x.concrete()
+        found = devices.on_host(x) if on_gpu(x) else x.concrete()
         if found is None:
             raise TypeError("the shape of the result depends on values, which are not known here: not under func.vmap")
         x = found

@@ -14,7 +14,7 @@ import numpy as np
 from fgrad.extend import TABLE as P
 from fgrad.extend import ArrayType, Plan, Primitive, linear, state
 
-from .. import dtypes, views
+from .. import devices, dtypes, views
 from ..modes import mode
 from ..tape import apply, node_class
 from ..tensor import Tensor, normal_dim, wrap
@@ -56,7 +56,7 @@ def view_(input, *shape):
         return view_as_dtype(input, shape[0])
     out = reshape(input, *shape)
     data = input._data
-    if data.__class__ is np.ndarray and data.size and not views.shares(out._data, data):
+    if data.size and not views.shares(out._data, data):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -226,7 +226,7 @@ def _diagonal(x, *, offset, axis1, axis2):
     out = np.diagonal(x, offset, axis1, axis2)
     start = [builtins.slice(None)] * x.ndim
     start[axis2 if offset > 0 else axis1] = builtins.slice(builtins.abs(offset), None)
-    return np.lib.stride_tricks.as_strided(x[tuple(start)], out.shape, out.strides, writeable=x.flags.writeable)
+    return views.window(x[tuple(start)], out.shape, out.strides)
 
 
 def _undiagonal(ct, x, *, offset, axis1, axis2):
@@ -234,7 +234,7 @@ def _undiagonal(ct, x, *, offset, axis1, axis2):
 
 
 def _place_diagonal(u, *, shape, offset, axis1, axis2):
-    out = np.zeros(shape, u.dtype)
+    out = devices.filled(0, shape, u.dtype, devices.place_of(u))
     _diagonal(out, offset=offset, axis1=axis1, axis2=axis2)[...] = u
     return out
 
@@ -267,7 +267,8 @@ def unfold(input, dimension, size, step):
 
 
 def _unfold(x, *, axis, size, step):
-    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
+    shape = (*x.shape[:axis], x.shape[axis] - size + 1, *x.shape[axis + 1 :], size)
+    windows = views.window(x, shape, (*x.strides, x.strides[axis]))
     return windows[(builtins.slice(None),) * axis + (builtins.slice(None, None, step),)]
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy import ndarray
 
-from fgrad.extend import TABLE, Tracer, elementwise_types, kept_types, linear, state
+from fgrad.extend import TABLE, Tracer, elementwise_types, kept_types, linear, on_gpu, state
 
-from .. import dtypes, views
+from .. import devices, dtypes, views
 from ..dtypes import FLOAT32, FLOAT64, cast, result_dtype
 from ..hooks import PlaceHooks
 from ..modes import mode
@@ -26,6 +26,7 @@ from ..tape import (
     apply,
     clock,
     cut,
+    moved,
     node_class,
     place_of,
     recipe_for,
@@ -131,6 +132,8 @@ def binary(prim, kind="arithmetic", quiet=False):
         except ValueError:
             check_broadcast(x, y)
             raise
+        except TypeError:  # one of them is on a GPU
+            return mixed(prim, kind, x, y)
         t = new(Tensor)
         t._data = out if out.__class__ is ndarray else np.asarray(out)
         t._node = t._counter = t._view = t._extras = None
@@ -283,13 +286,64 @@ def run(fun, args, kwargs, node):
         places = [place_of(t) for t in tensors if t._data.dtype.kind in "fcV"]
         for place in places:
             if place is not None:
-                return _run_recorded(fun, args, kwargs, flat, node, places)
-    args, kwargs = _each(_data, args, kwargs, flat)
-    out = fun(*args, **kwargs)
+                try:
+                    return _run_recorded(fun, args, kwargs, flat, node, places)
+                except REFUSALS:
+                    return on_host(_running(fun, node), args, kwargs)
+    plain, words = _each(_data, args, kwargs, flat)
+    try:
+        out = fun(*plain, **words)
+    except Exception:
+        return _run_elsewhere(fun, args, kwargs, flat, node, tensors)
     if not mode.enabled and reversed_by(state.interpreter):
         out = mapped_out(cut, out)
-    owners = [t._data for t in tensors]
-    return mapped_out(lambda x: fresh(x if isinstance(x, Tracer) else _apart(np.asarray(x), owners)), out)
+    return mapped_out(lambda x: fresh(_apart(x, tensors)), out)
+
+
+REFUSALS = TypeError, AttributeError, NotImplementedError
+"""What arrays on a GPU raise where the array library cannot do what NumPy can."""
+
+
+def _run_elsewhere(fun, args, kwargs, flat, node, tensors):
+    """Run a function that has just failed on arrays as on traced values: what the array library has not, has a way.
+
+    The error is raised again where no tensor is on a GPU.
+    """
+    if not any(on_gpu(t._data) for t in tensors):
+        raise
+    try:
+        return _run_recorded(fun, args, kwargs, flat, node, [])
+    except REFUSALS:
+        return on_host(_running(fun, node), args, kwargs)
+
+
+def _running(fun, node):
+    return lambda *args, **kwargs: run(fun, args, kwargs, node)
+
+
+def check_devices(tensors):
+    """Raise torch's error unless tensors lie on one device; numbers of the CPU may stand beside others."""
+    places = [devices.place_of(t._data) for t in tensors]
+    if len(set(places)) > 1:
+        counted = [p for p, t in zip(places, tensors) if t._data.ndim or p is not None]
+        other = next((p for p in counted if p != counted[0]), counted[0])
+        if other != counted[0]:
+            raise devices.mixed_error(counted[0], other)
+
+
+def on_host(fun, args, kwargs):
+    """Return what a function gives for copies of tensors of a GPU on the CPU, moved back; all moves are recorded.
+
+    Called where the error is handled that says that the function cannot be computed there, and which is raised again if
+    no tensor is on a GPU.
+    """
+    tensors = found_in((args, kwargs))
+    place = next((p for t in tensors if (p := devices.place_of(t._data)) is not None), None)
+    if place is None:
+        raise
+    check_devices(tensors)
+    args, kwargs = mapped(lambda x: moved(x, None) if isinstance(x, Tensor) else x, (tuple(args), dict(kwargs)))
+    return mapped_out(lambda x: moved(x, place) if isinstance(x, Tensor) else x, fun(*args, **kwargs))
 
 
 def in_float32(fun, args, kwargs=None):
@@ -364,9 +418,19 @@ def _data(x):
     return x._data if isinstance(x, Tensor) else x
 
 
-def _apart(out, owners):
-    """Return a result on memory of its own: a function may have given back an argument, or a part of one."""
-    for data in owners:
+def _apart(out, tensors):
+    """Return a result as an array on memory of its own: a function may have given back an argument, or a part of one.
+
+    A result on a GPU must come from tensors of one device.
+    """
+    if out.__class__ is not ndarray:
+        if isinstance(out, Tracer):
+            return out
+        if on_gpu(out):
+            check_devices(tensors)
+        out = devices.as_array(out)
+    for t in tensors:
+        data = t._data
         if out is data or out.base is not None and (out.base is data or out.base is data.base):
             return out.copy()
     return out
@@ -429,7 +493,10 @@ def without_derivative(fun, name):
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
-        out = fun(*args, **kwargs)
+        try:
+            out = fun(*args, **kwargs)
+        except REFUSALS:
+            out = on_host(fun, args, kwargs)
         source = next((t for t in found_in((args, kwargs)) if views.requires_grad(t)), None)
         if source is None or not mode.enabled:
             return out
@@ -504,6 +571,8 @@ def write_out(out, result):
     views.check_inference(out)
     views.check_castable(result._data.dtype, out._data.dtype)
     if out._data.shape != result._data.shape:
-        out._data = np.empty(result._data.shape, out._data.dtype)
+        out._data = devices.filled(0, result._data.shape, out._data.dtype, devices.place_of(out._data))
+    if out._data.__class__ is not result._data.__class__ and out.device != result.device:
+        raise devices.mixed_error(devices.place_of(out._data), devices.place_of(result._data))
     np.copyto(out._data, result._data, casting="unsafe")
     views.raise_version(out)

@@ -10,6 +10,8 @@ import numpy as np
 import fgrad.numpy as fnp
 from fgrad.extend import TABLE as P
 
+from ..devices import beside as _beside
+from ..methods.random import drawn as _drawn
 from ..methods.random import source as _source
 from ..methods.reduce import log_softmax as _log_softmax_of
 from ..methods.reduce import mean as _mean
@@ -122,7 +124,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """Leaky ReLU with a slope drawn for each element in training, and the mean slope otherwise."""
     slope = (lower + upper) / 2
     if training:
-        slope = _wrap(_source(None).uniform(lower, upper, input._data.shape).astype(input._data.dtype))
+        slope = _drawn(_source(None).uniform(lower, upper, input._data.shape).astype(input._data.dtype), input)
     return leaky_relu(input, slope, inplace=inplace)
 
 
@@ -169,7 +171,7 @@ _embedding = composed(_embedding_of, "EmbeddingBackward0")
 def one_hot(tensor, num_classes=-1):
     """Return vectors with a 1 at the place that each entry numbers."""
     classes = int(tensor._data.max()) + 1 if num_classes == -1 else num_classes
-    return _wrap((tensor._data[..., None] == np.arange(classes)).astype(np.int64))
+    return _wrap((tensor._data[..., None] == _beside(tensor._data, np.arange(classes))).astype(np.int64))
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
@@ -179,7 +181,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     if not training or p == 0:
         return input
     kept = (_source(None).random(input._data.shape) >= p).astype(input._data.dtype)
-    mask = _wrap(kept if p == 1 else kept / np.asarray(1 - p, kept.dtype))
+    mask = _drawn(kept if p == 1 else kept / np.asarray(1 - p, kept.dtype), input)
     return input.mul_(mask) if inplace else input * mask
 
 
@@ -515,7 +517,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     scale = query._data.shape[-1] ** -0.5 if scale is None else scale
     scores = FUNCTIONS["matmul"](query, key.transpose(-2, -1)) * scale
     if is_causal:
-        attn_mask = _wrap(np.tri(scores._data.shape[-2], scores._data.shape[-1], dtype=bool))
+        attn_mask = _wrap(_beside(scores._data, np.tri(scores._data.shape[-2], scores._data.shape[-1], dtype=bool)))
     if attn_mask is not None:
         scores = (
             scores.masked_fill(attn_mask.logical_not(), -np.inf)

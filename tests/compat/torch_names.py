@@ -112,7 +112,11 @@ EXCEPTIONS = (
         "`torch.tensor([1.], requires_grad=True)`; integers raise torch's error",
         "only floating and complex tensors have gradients, in torch as well",
     ),
-    ('`.cuda()` and `device="cuda"`', "torch's error of a build without CUDA", "tensors live on the CPU"),
+    (
+        '`.cuda()` and `device="cuda"`',
+        "on a GPU through CuPy; without one, torch's error of a build without CUDA",
+        "held by a stand-in for a GPU, which refuses what CuPy refuses",
+    ),
     (
         "`no_grad` has no effect inside `enable_grad`, nor `set_grad_enabled(False)`",
         "the innermost mode holds",
@@ -193,7 +197,7 @@ NOTES["torch.autograd.forward_ad"] = {
     "unpack_dual": "the tangent has no history: differentiate a gradient forward, not a tangent backward",
 }
 QUANTIZED = "quantized tensors are not here"
-DEVICES = "about devices and layouts other than the CPU's strided one"
+DEVICES = "about streams, devices other than CPUs and NVIDIA's GPUs, and layouts other than the strided one"
 COMPRESSED = "compressed sparse layouts are not here"
 RESIZED = "sparse tensors are not resized in place"
 
@@ -214,5 +218,5 @@ NOTES["torch.Tensor"] = {
     "index": "an alias of indexing that torch keeps for tracing",
     "detach": "its result refuses `resize_` and `set_`, as the 1.4 page says",
     "bfloat16": "needs the package ml_dtypes",
-    "cuda": "raises torch's error: tensors live on the CPU",
+    "cuda": "raises torch's error of a build without CUDA where there is no GPU",
 }

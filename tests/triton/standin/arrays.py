@@ -44,6 +44,7 @@ def _binary(own, reflected):
     def method(x, y):
         if getattr(y, "__array_priority__", 0) > x.__array_priority__:
             return getattr(y, reflected)(x)
+        _check_one_device([x, y])
         return x._there(own(x.host, _taken(y)), x)
 
     return method
@@ -124,6 +125,7 @@ class DeviceArray:
             return NotImplemented
         if "where" in kwargs:
             raise TypeError("Wrong arguments {'where'}")
+        _check_one_device(args)
         args = _taken(args)
         if out is None:
             return self._there(ufunc(*args, **kwargs), self)
@@ -133,6 +135,7 @@ class DeviceArray:
     def __array_function__(self, function, types, args, kwargs):
         if function.__name__ in REFUSED_FUNCTIONS:
             return NotImplemented
+        _check_one_device(_arrays_in((args, kwargs)))
         if function is np.broadcast_to:  # CuPy's result may be written to
             host = np.broadcast_to(self.host, args[1])
             return self._there(np.lib.stride_tricks.as_strided(self.host, host.shape, host.strides), self)
@@ -190,6 +193,15 @@ def _taken(x):
     if isinstance(x, np.ndarray):
         raise TypeError(f"Unsupported type {type(x)}")
     return here(x)
+
+
+def _check_one_device(values):
+    """Raise ValueError, as CuPy does where GPUs do not reach each other's memory, for arrays of several devices."""
+    numbers = sorted({x.number for x in values if isinstance(x, DeviceArray)})
+    if len(numbers) > 1:
+        raise ValueError(
+            f"Array device must be same as the current device: array device = {numbers[1]} while current = {numbers[0]}"
+        )
 
 
 def _arrays_in(x):

@@ -22,7 +22,7 @@ int failing = 0;
 CALL(cuInit, unsigned flags) { return 0; }
 CALL(cuDriverGetVersion, int *version) { *version = 13000; return 0; }
 CALL(cuDeviceGet, int *device, int ordinal) { *device = ordinal; return 0; }
-CALL(cuDeviceGetCount, int *count) { *count = 1; return 0; }
+CALL(cuDeviceGetCount, int *count) { *count = 2; return 0; }
 CALL(cuDevicePrimaryCtxRetain, uint64_t *context, int device) { *context = 0x1000 + device; return 0; }
 CALL(cuCtxSetCurrent, uint64_t context) { record.device = (int)(context - 0x1000); return 0; }
 CALL(cuCtxGetCurrent, uint64_t *context) { *context = record.device < 0 ? 0 : 0x1000 + record.device; return 0; }

@@ -16,8 +16,10 @@ import fgrad.numpy as fnp
 from fgrad.backend.gpu import program as gpu_programs
 from fgrad.backend.gpu.fusion import Step
 from fgrad.backend.gpu.program import GpuProgram
+from fgrad.program import Var
 from fgrad.triton_kernels import check_call, compile_call
 from fgrad.triton_kernels.traffic import traffic
+from tests.gpu.cases import CASES as CASES_OF_THE_PAGE
 
 ACTIVATIONS = {
     "relu": fgrad.nn.relu,
@@ -179,6 +181,43 @@ def test_lowering_counts_what_a_product_does_besides():
     (part,) = low.parts
     assert part.flops == 2 * 24 * 40 * 32 + 2 * 24 * 32
     assert low.moved == low.least
+
+
+def size_of(values):
+    return sum(v.type.size * v.type.dtype.itemsize for v in {id(v): v for v in values}.values())
+
+
+def given_and_taken(program, plan):
+    """Return the values that generated kernels must read or write: what products and callers give them and take.
+
+    Each counts once, however many kernels read it.
+    """
+    kinds = {id(part.equation): part.kind for part in plan.parts if isinstance(part, Step)}
+    roots, generated, found = {}, set(), []
+
+    def note(values, mine):
+        values = [roots.get(id(v), v) for v in values if isinstance(v, Var)]
+        found.extend(v for v in values if (id(v) in generated) == mine)
+
+    for eq in program.equations:
+        kind = kinds.get(id(eq))
+        if kind == "view":
+            roots[id(eq.outputs[0])] = roots.get(id(eq.inputs[0]), eq.inputs[0])
+        elif kind is None:
+            note(eq.inputs, mine=False)
+            generated.update(id(v) for v in eq.outputs)
+        else:
+            note(eq.inputs, mine=True)
+    note(program.outputs, mine=True)
+    return found
+
+
+def test_kernels_of_a_transformer_block_move_little_more_than_products_give_and_take():
+    """But for partial sums, which are a twentieth of it."""
+    function, *args = CASES_OF_THE_PAGE["transformer block (W10), value and gradient"]()
+    block = compiled(function, *args)
+    moved = sum(size_of(k.loads.values()) + size_of(k.stores) for k in block.plan.kernels)
+    assert moved <= 1.3 * size_of(given_and_taken(block.program, block.plan))
 
 
 # ------------------------------------------------------------------------------------------------- random programs

@@ -1,5 +1,6 @@
 """Values computed again in later kernels: in the order they need, whatever was taken over before."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -20,12 +21,22 @@ def length_of_a_broadcast(x):
     return fnp.sqrt((abs(x) + abs(y)) ** 2 + y * y + 1)
 
 
+def gradient_of_its_own_rows(x):
+    def total(x):
+        y = fgrad.nn.logsumexp(abs(x), axis=1)
+        return fnp.sqrt(x * x + y * y + 1).sum()
+
+    return fgrad.grad(total)(x)
+
+
 X = np.random.default_rng(0).normal(size=(6, 40)).astype(np.float32)
 CASES = {
     "all of a vector": (lambda x: beside_its_log_softmax(x, 0), X[0]),
     "all of a row": (lambda x: beside_its_log_softmax(x, 1), X[:1]),
     "columns": (lambda x: beside_its_log_softmax(x, 0), X),
     "rows": (lambda x: beside_its_log_softmax(x, 1), X),
+    "reshaped": (gradient_of_its_own_rows, X[:2, :1]),
+    "reshaped, more": (gradient_of_its_own_rows, X[:, :1]),
     "a number": (length_of_a_broadcast, np.array(3.0, np.float32)),
 }
 
@@ -36,3 +47,18 @@ def test_what_is_computed_again_comes_before_what_needs_it(case):
     program = fgrad.make_ir(function)(x).simplify()
     (result,) = GpuProgram(program).compute(x)
     np.testing.assert_allclose(result, program.compute(x)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_what_is_computed_again_equals_what_was_rounded(dtype, axis):
+    """The gradient of a maximum goes where the operand equals it."""
+
+    def largest(x):
+        return fnp.exp(x).max(axis).astype(np.float32).sum()
+
+    x = X[:, :3].astype(dtype)
+    program = fgrad.make_ir(fgrad.grad(largest))(x).simplify()
+    (result,), (want,) = GpuProgram(program).compute(x), program.compute(x)
+    assert np.count_nonzero(want) == np.count_nonzero(result) > 0
+    np.testing.assert_allclose(result.astype(np.float32), want.astype(np.float32), rtol=2e-2)

@@ -113,6 +113,10 @@ def expression(eq: Equation) -> str | None:
     return text
 
 
+COMPARISONS = frozenset("eq ne lt le gt ge".split())
+"""What takes half precision as it is stored: a value kept in float32 equals none that was rounded on its way."""
+
+
 def filled(eq: Equation, names: Sequence[str]) -> str:
     """Return an equation's expression with its operands in place, converted to the type it is computed in.
 
@@ -127,8 +131,11 @@ def filled(eq: Equation, names: Sequence[str]) -> str:
     for a, name, kind in zip(eq.inputs, names, wanted, strict=True):
         if isinstance(a, Literal):
             parts.append(literal(a.value, kind))
-        else:
-            parts.append(name if computed(a.type.dtype) == kind else f"{name}.to({kind})")
+            continue
+        has = computed(a.type.dtype)
+        if eq.prim.name in COMPARISONS and is_float(a.type.dtype) and stored(a.type.dtype) != has:
+            name, has = f"{name}.to({stored(a.type.dtype)})", stored(a.type.dtype)
+        parts.append(name if has == kind else f"{name}.to({kind})")
     out = computed(eq.outputs[0].type.dtype)
     if out == "tl.float64":
         text = text.replace("tl.sqrt_rn(", "tl.sqrt(")  # the former takes float32 alone

@@ -95,7 +95,8 @@ def _cone(kernel: Kernel, v: Var, stored: set[int]) -> _Cone | None:
             elif kernel.kinds[id(a)] == "full" and id(a) not in stored:
                 pending.append(a)
             else:
-                seen = access(a.type.shape, packed(a.type.shape), eq.outputs[0].type.shape, kernel.domain, "full")
+                shape = a.type.shape if eq.prim.name == "reshape" else eq.outputs[0].type.shape
+                seen = access(a.type.shape, packed(a.type.shape), shape, kernel.domain, "full")
                 if seen is None:
                     return None
                 cone.at_hand[id(eq.outputs[0]), k] = a, seen

@@ -195,7 +195,7 @@ class _Writer:
         lines = self._loaded(eq)
         v = eq.outputs[0]
         if eq.prim.name == "reshape":
-            self.names[id(v)] = self.names[id(eq.inputs[0])]
+            self.names[id(v)] = self._operand(eq, 0)
             return lines
         if eq.prim.name in REDUCTIONS:
             return [*lines, self._named(eq, _reduced(eq, self._masked(eq, {COLUMNS})))]

@@ -291,13 +291,21 @@ def _cross_entropy(
 
 def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing):
     """Return the loss of rows of logits without class weights, by the primitive that has a pull of its own."""
-    classes = _known(target)
-    counted = classes != ignore_index
-    _check_classes(np.where(counted, classes, 0), input.shape[1])
+    count = _count_of_classes(_known(target), ignore_index, input.shape[1])
     losses = P["cross_entropy"](input, target, ignore_index=ignore_index, label_smoothing=label_smoothing)
     if reduction == "mean":
-        return _sum(losses) / _sum(counted).astype(losses.dtype)
+        return P["reduce_sum"](losses, axes=(0,)) / (count if count.__class__ is int else count.astype(losses.dtype))
     return losses if reduction == "none" else _sum(losses)
+
+
+def _count_of_classes(classes, ignore_index, columns):
+    """Return how many classes count, and raise torch's error for those that there are not."""
+    known = isinstance(classes, np.ndarray) and classes.size and not 0 <= ignore_index < columns
+    if known and classes.min() >= 0 and classes.max() < columns:
+        return classes.size
+    counted = classes != ignore_index
+    _check_classes(np.where(counted, classes, 0), columns)
+    return _sum(counted)
 
 
 def _known(x):

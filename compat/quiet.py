@@ -25,12 +25,12 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def quietly(fun: Callable[..., Any], *args: Any) -> Any:
-    """Return `fun(*args)`, computed without NumPy's warnings."""
+def quietly(fun: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """Return `fun(*args, **params)`, computed without NumPy's warnings."""
     try:
-        return _here.context.run(fun, *args)
+        return _here.context.run(fun, *args, **params)
     except RuntimeError as error:
         if "cannot enter context" not in str(error):
             raise
     with np.errstate(all="ignore"):  # a finalizer that computes, run in the middle of another operation
-        return fun(*args)
+        return fun(*args, **params)

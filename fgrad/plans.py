@@ -84,7 +84,9 @@ def sum_to(ct: Any, kind: ArrayType) -> Any:
     if ct.shape != shape:
         lead = ct.ndim - len(shape)
         axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and ct.shape[i + lead] != 1))
-        if axes:
+        if axes == (0,) and lead and ct.__class__ is np.ndarray and ct.ndim == 2 and ct.dtype.char in "fd":
+            ct = _sum_of_rows(ct)
+        elif axes:
             wide = {"dtype": np.float32} if ct.dtype == np.float16 else {}
             ct = ct.sum(axis=axes, **wide).reshape(shape)
         if ct.shape != shape:  # a partial of fewer dimensions, such as a number
@@ -94,6 +96,15 @@ def sum_to(ct: Any, kind: ArrayType) -> Any:
             ct = ct.real
         ct = ct.astype(kind.dtype)
     return ct
+
+
+def _sum_of_rows(ct: Any) -> Any:
+    """Return the sum of the rows of a matrix: by BLAS, which takes a quarter of the time, where rows are few."""
+    rows = len(ct)
+    return np.ones(rows, ct.dtype).dot(ct) if 0 < rows <= _FEW_ROWS else ct.sum(axis=0)
+
+
+_FEW_ROWS = 4096
 
 
 def expand_to(t: Any, kind: ArrayType) -> Any:

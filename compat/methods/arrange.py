@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from fgrad.extend import TABLE as P
 from .. import dtypes
 from ..tensor import Tensor, normal_dim
 from .shape import diagonal_view, expand, place_diagonal, reshape, sizes, transpose
-from .table import FUNCTIONS, composed, define, promoted
+from .table import FUNCTIONS, composed, define, promoted, quick, steps
 
 
 def joined(fun, name):
@@ -28,7 +29,16 @@ def joined(fun, name):
 
 
 def cat(tensors, dim=0):
-    tensors = [x for x in tensors if x.shape != (0,)] or tensors
+    return P["concatenate"](*_present(tensors), axis=_axis_of_cat(_present(tensors), dim))
+
+
+def _present(tensors):
+    """Return the tensors that `cat` joins: torch passes over empty vectors."""
+    return [x for x in tensors if x.shape != (0,)] or tensors
+
+
+def _axis_of_cat(tensors, dim):
+    """Return the axis along which arrays are joined; RuntimeError in torch's words if they do not fit."""
     for x in tensors:
         if x.ndim == 0:
             raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
@@ -42,7 +52,23 @@ def cat(tensors, dim=0):
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {tensors[0].shape[axis]} "
                     f"but got size {x.shape[axis]} for tensor number {k} in the list."
                 )
-    return P["concatenate"](*tensors, axis=dim)
+    return dim
+
+
+_JOINED = steps(P["concatenate"])
+
+
+def _quick_cat(slow):
+    """Return `cat`, one step for plain tensors of one float."""
+
+    @functools.wraps(slow)
+    def call(tensors, dim=0):
+        tensors = list(tensors)
+        if len(tensors) < 2 or not quick(*tensors) or any(x._data.shape == (0,) for x in tensors):
+            return slow(tensors, dim)
+        return _JOINED(tensors, {"axis": _axis_of_cat([x._data for x in tensors], dim)})
+
+    return call
 
 
 def stack(tensors, dim=0):
@@ -58,7 +84,7 @@ def stack(tensors, dim=0):
     return P["concatenate"](*[x.reshape(shape) for x in tensors], axis=dim)
 
 
-define("cat", joined(cat, "cat"), method=False, aliases=("concat", "concatenate"))
+define("cat", _quick_cat(joined(cat, "cat")), method=False, aliases=("concat", "concatenate"))
 define("stack", joined(stack, "stack"), method=False)
 
 

@@ -10,11 +10,11 @@ from fgrad.extend import TABLE as P
 from fgrad.extend import Tracer, on_gpu
 
 from .. import devices, views
-from ..tape import moved
+from ..tape import NO_PARAMS, moved
 from ..tensor import Tensor, normal_dim, wrap
 from .reduce import known
 from .shape import index_view
-from .table import FUNCTIONS, composed, define, in_place, promoted, to
+from .table import FUNCTIONS, composed, define, in_place, promoted, quick, steps, to
 
 ARRAYS: tuple[type, ...] = (np.ndarray, Tracer)
 """What an index may hold to pick elements; the class of arrays on a GPU is added when one is seen."""
@@ -266,9 +266,13 @@ def where(condition, input=None, other=None):
     if input is None:
         return FUNCTIONS["nonzero"](condition, as_tuple=True)
     a, b = promoted((input, other), "arithmetic")
+    mask = condition._data if isinstance(condition, Tensor) else None
+    if mask.__class__ is np.ndarray and mask.dtype == bool and quick(a, b):
+        return _SELECTED((mask, a, b), NO_PARAMS)
     return _where(condition, a, b)
 
 
+_SELECTED = steps(P["select"])
 _where = composed(lambda condition, input, other: np.where(condition, input, other), "WhereBackward0")
 define("where", where, method=False)
 Tensor.where = lambda self, condition, other: where(condition, self, other)

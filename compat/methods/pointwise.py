@@ -9,9 +9,21 @@ import numpy as np
 from fgrad.extend import TABLE as P
 
 from .. import dtypes
+from ..tape import NO_PARAMS
 from ..tensor import Tensor, wrap
 from ..views import imag_view, real_view, view
-from .table import FUNCTIONS, binary, composed, define, in_place, unary, with_zero_slope, without_derivative
+from .table import (
+    FUNCTIONS,
+    binary,
+    composed,
+    define,
+    in_place,
+    quick,
+    steps,
+    unary,
+    with_zero_slope,
+    without_derivative,
+)
 
 # ---------------------------------------------------------------------------------------------- functions of one value
 
@@ -131,6 +143,17 @@ def scaled(fun, name):
     return define(name, call, inplace=True)
 
 
+_FROM_NUMBER = steps(P["sub"])
+
+
+def rsub(input, other, *, alpha=1):
+    if alpha != 1:
+        input = input * alpha
+    if other.__class__ in (float, int) and quick(input):
+        return _FROM_NUMBER((other, input), NO_PARAMS, "RsubBackward1")
+    return _sub(other, input)
+
+
 def _rounded_division(input, other, rounding_mode):
     out = {"floor": P["floor"], "trunc": P["trunc"]}[rounding_mode](input / other)
     return with_zero_slope(out, input + other)
@@ -174,7 +197,7 @@ define("mul", _mul, inplace=True, aliases=("multiply",))
 define("div", div, inplace=True, aliases=("divide", "true_divide"))
 define("pow", pow, inplace=True)
 define("floor_divide", lambda input, other: div(input, other, rounding_mode="floor"), inplace=True)
-define("rsub", lambda input, other, *, alpha=1: _sub(other, input if alpha == 1 else input * alpha))
+define("rsub", rsub)
 define("remainder", binary(P["rem"], quiet=True), inplace=True)
 define("fmod", binary(P["fmod"], quiet=True), inplace=True)
 define("atan2", binary(P["atan2"], "float"), inplace=True, aliases=("arctan2",))
@@ -228,10 +251,15 @@ def _like(bound, x):
 
 
 _clamp = composed(clamp)
+_CLAMPED = steps(P["clamp"])
+_BOUNDS = (float, int, type(None))
 
 
 def clamped(input, min=None, max=None):
     """Limit values to [min, max]; integers with a float bound become floats."""
+    if quick(input) and min.__class__ in _BOUNDS and max.__class__ in _BOUNDS and not min is max is None:
+        low, high = -math.inf if min is None else min, math.inf if max is None else max
+        return _CLAMPED((input, low, high), NO_PARAMS, "ClampBackward1")
     kind = dtypes.result_dtype([x._data if isinstance(x, Tensor) else x for x in (input, min, max) if x is not None])
     return _clamp(input if input._data.dtype == kind else input.to(dtypes.of(kind)), min, max)
 
@@ -360,7 +388,7 @@ _OPERATORS = {
 }  # fmt: skip
 for name, fun in _OPERATORS.items():
     setattr(Tensor, f"__{name}__", fun)
-    setattr(Tensor, f"__r{name}__", reflected(fun))
+    setattr(Tensor, f"__r{name}__", rsub if name == "sub" else reflected(fun))
     setattr(Tensor, f"__i{name}__", in_place(fun, name))
 Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
 for name in _COMPARISONS:

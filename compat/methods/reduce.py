@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -10,8 +12,9 @@ from fgrad.extend import TABLE as P
 from fgrad.extend import ArrayType, constant, on_gpu
 
 from .. import devices, dtypes
+from ..tape import NO_PARAMS, clock
 from ..tensor import Tensor, normal_dim
-from .table import FUNCTIONS, composed, define
+from .table import FUNCTIONS, composed, define, quick, shown_as_one, steps
 
 
 def axes(dim, ndim):
@@ -232,13 +235,62 @@ def overload(name):
     return node
 
 
+_SUMMED, _DIVIDED, _RESHAPED = steps(P["reduce_sum"]), steps(P["div"]), steps(P["reshape"])
+_SHARES = {name: steps(P[name]) for name in ("softmax", "log_softmax")}
+
+
+def _quick_sum(slow, mean=False):
+    """Return `sum` or `mean` that takes few steps for a plain tensor of floats, and is `slow` for all else."""
+    names = ["MeanBackward0", "MeanBackward1"] if mean else ["SumBackward0", "SumBackward1"]
+
+    @functools.wraps(slow)
+    def call(*args, **kwargs):
+        if len(args) > 3 or not kwargs.keys() <= {"dim", "keepdim"} or not args or not quick(args[0]):
+            return slow(*args, **kwargs)
+        x = args[0]
+        dim, keepdim = _dim_and_keepdim(*args[1:], **kwargs)
+        over = axes(dim, x._data.ndim)
+        name = names[dim is not None or len(args) > 1]
+        start = clock()
+        t = _SUMMED((x,), {"axes": tuple(sorted(over))}, name)
+        if mean:
+            t = _DIVIDED((t, np.asarray(math.prod([x._data.shape[i] for i in over]), t._data.dtype)), NO_PARAMS)
+        if keepdim:
+            t = _RESHAPED((t,), {"shape": tuple([1 if i in over else n for i, n in enumerate(x._data.shape)])})
+        return shown_as_one(t, x, name, start) if mean or keepdim else t
+
+    return call
+
+
+def _dim_and_keepdim(dim=None, keepdim=False):
+    return dim, keepdim
+
+
+def _quick_share(slow):
+    """Return `softmax` or `log_softmax`, one step for a plain tensor of floats."""
+    step = _SHARES[slow.__name__]
+
+    @functools.wraps(slow)
+    def call(*args, **kwargs):
+        if len(args) != 2 - len(kwargs) or not kwargs.keys() <= {"dim"} or not quick(args[0]):
+            return slow(*args, **kwargs)
+        ndim = args[0]._data.ndim
+        dim = kwargs["dim"] if kwargs else args[1]
+        return step((args[0],), {"axes": (normal_dim(-1 if dim is None else dim, ndim),) if ndim else ()})
+
+    return call
+
+
+_QUICK = {"sum": _quick_sum, "mean": lambda slow: _quick_sum(slow, mean=True)} | dict.fromkeys(_SHARES, _quick_share)
+
 for fun, inplace in (
     (sum, False), (mean, False), (prod, False), (amax, False), (amin, False), (var, False), (std, False), (norm, False),
     (logsumexp, False), (nansum, False), (nanmean, False), (all, False), (any, False), (count_nonzero, False),
     (cumsum, True), (cumprod, True), (logcumsumexp, False), (trace, False), (var_mean, False), (std_mean, False),
     (softmax, False), (log_softmax, False),
 ):  # fmt: skip
-    define(fun.__name__, composed(fun, overload(fun.__name__)), inplace=inplace)
+    made = composed(fun, overload(fun.__name__))
+    define(fun.__name__, _QUICK.get(fun.__name__, lambda slow: slow)(made), inplace=inplace)
 
 
 # ------------------------------------------------------------------------ values with the indices they were found at

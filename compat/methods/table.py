@@ -33,7 +33,7 @@ from ..tape import (
     reversed_by,
     save,
 )
-from ..tensor import INFERENCE, LEAF, Tensor, fresh, wrap_value
+from ..tensor import INFERENCE, LEAF, Tensor, fresh, wrap, wrap_value
 
 new = object.__new__
 
@@ -247,6 +247,65 @@ def unary(prim, kind="float"):
     return fun
 
 
+def quick(*args):
+    """Return whether these are plain tensors of one float, computed on with nobody looking: `steps` are for them."""
+    dtype = args[0]._data.dtype if isinstance(args[0], Tensor) else None
+    if state.interpreter is not None or dtype is not FLOAT32 and dtype is not FLOAT64:
+        return False
+    for x in args:
+        if not isinstance(x, Tensor) or x._data.__class__ is not ndarray or x._data.dtype is not dtype:
+            return False
+    return True
+
+
+def steps(prim):
+    """Return the function of `quick` tensors, plain values and parameters that records a primitive as one step.
+
+    `name` is that of the node, if it is not the primitive's own. The graph shows tensors as operands, values not.
+    """
+    recipes = {}
+
+    def step(args, params, name=None):
+        values = [x._data if isinstance(x, Tensor) else x for x in args]
+        out = quietly(prim.impl, *values, **params)
+        t = wrap(out if out.__class__ is ndarray else np.asarray(out))
+        if not mode.enabled:
+            if mode.inference:
+                t._counter = INFERENCE
+            return t
+        mask, places = 0, []
+        for k, x in enumerate(args):
+            if isinstance(x, Tensor):
+                place = x._node if x._view is None else place_of(x)
+                places.append(x if place is LEAF else place)
+                if place is not None:
+                    mask |= 1 << k
+        if not mask:
+            return t
+        key = mask, len(args)
+        recipe = recipes.get(key)
+        if recipe is None:
+            recipe = recipes[key] = recipe_for(prim, mask, len(args))
+        if recipe.active:
+            t._node = node = recipe.node([place for place in places if place is not None])
+            node.params = params
+            node.types = kept_types(recipe.plan, values, (t._data,))
+            if name is not None:
+                node.__class__ = node_class(name)
+            if len(places) != len(args):
+                PlaceHooks.at(node).sources = places
+            if recipe.saves:
+                save(node, args, (t,))
+        return t
+
+    return step
+
+
+def shown_as_one(t, x, name, start):
+    """Let the graph show the steps from `x` to `t`, recorded since `start`, as one node of this name."""
+    return t if t._node is None else named(t, name, [place_of(x)], start)
+
+
 # ------------------------------------------------------------------------------- functions of fgrad, run on tensors
 
 
@@ -374,8 +433,8 @@ def _run_recorded(fun, args, kwargs, flat, node, places):
     with recorder:
         out = fun(*args, **kwargs)
     if isinstance(out, Tracer):
-        return _named(recorder.lower(out), node, places, start)
-    return mapped_out(lambda x: _named(recorder.lower(x), node, places, start), out)
+        return named(recorder.lower(out), node, places, start)
+    return mapped_out(lambda x: named(recorder.lower(x), node, places, start), out)
 
 
 def operands(args, kwargs):
@@ -400,7 +459,7 @@ def _each(change, args, kwargs, flat):
     return mapped(change, args), mapped(change, kwargs)
 
 
-def _named(t, node, places, start):
+def named(t, node, places, start):
     """Let the graph show what was recorded since `start` and ends at `t` as one node."""
     place = t._node
     if place is None or place is LEAF or place._seq <= start:
@@ -526,7 +585,11 @@ zero_slope = composed(with_zero_slope, "NotImplemented")
 def in_place(fun, name):
     """Return the method that writes what `fun` gives into its first argument."""
 
+    ufunc = _STRAIGHT.get(getattr(getattr(fun, "primitive", None), "name", None))
+
     def method(self, *args, **kwargs):
+        if ufunc is not None and not mode.enabled and written_straight(ufunc, self, *args, **kwargs):
+            return self
         views.check_inplace(self, mode.enabled and any(map(views.requires_grad, found_in((args, kwargs)))))
         recording = mode.enabled and (
             views.requires_grad(self) or any(map(views.requires_grad, found_in((args, kwargs))))
@@ -540,6 +603,38 @@ def in_place(fun, name):
     method.__name__ = method.__qualname__ = name + "_"
     method.primitive = getattr(fun, "primitive", None)
     return method
+
+
+_STRAIGHT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
+"""The ufuncs of in-place arithmetic that may write straight into memory."""
+
+
+def written_straight(ufunc, t, *operands, **options):
+    """Write `ufunc(t, other)` over `t` if nothing is to be cast, recorded or checked: parameters under `no_grad`.
+
+    Return whether that was done. `options` may have torch's `alpha`, a factor of the other operand, where it adds.
+    """
+    data = t._data
+    dtype = data.dtype
+    if len(operands) != 1 or t._view is not None or t._counter is INFERENCE or state.interpreter is not None:
+        return False
+    if data.__class__ is not ndarray or (dtype is not FLOAT32 and dtype is not FLOAT64) or not data.flags.writeable:
+        return False
+    other = operands[0]
+    if isinstance(other, Tensor):
+        other = other._data
+        if other.__class__ is not ndarray or other.dtype is not dtype or other.shape != data.shape:
+            return False
+    elif other.__class__ is not float and other.__class__ is not int:
+        return False
+    if options:
+        alpha = options.get("alpha")
+        if len(options) != 1 or ufunc not in (np.add, np.subtract) or alpha.__class__ not in (float, int):
+            return False
+        other = quietly(np.multiply, other, alpha) if other.__class__ is ndarray else other * alpha
+    quietly(ufunc, data, other, data)
+    t.counter[0] += 1
+    return True
 
 
 def with_out(fun):

@@ -19,7 +19,8 @@ from ..methods.reduce import positions as _positions
 from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
-from ..methods.table import FUNCTIONS, composed, in_place
+from ..methods.table import FUNCTIONS, composed, in_place, named, quick
+from ..tape import clock, place_of
 from ..tensor import Tensor as _Tensor
 from ..tensor import normal_dim as _normal_dim
 from ..tensor import wrap as _wrap
@@ -353,7 +354,19 @@ def _soft_cross_entropy(logp, target, weight, reduction, label_smoothing, dim):
 
 nll_loss = composed(_nll_loss, "NllLossBackward0")
 cross_entropy = composed(_cross_entropy, "NllLossBackward0")
-mse_loss = _loss(lambda input, target: (input - target) * (input - target), "MseLossBackward0")
+_squared_error = _loss(lambda input, target: (input - target) * (input - target), "MseLossBackward0")
+
+
+def mse_loss(input, target, *args, **kwargs):
+    """Return the mean, or sum, of squared differences."""
+    if args or kwargs or not quick(input, target) or input._data.shape != target._data.shape:
+        return _squared_error(input, target, *args, **kwargs)
+    start = clock()
+    error = input - target
+    loss = (error * error).mean()
+    return loss if loss._node is None else named(loss, "MseLossBackward0", [place_of(input), place_of(target)], start)
+
+
 l1_loss = _loss(lambda input, target: P["abs"](input - target), "MeanBackward0")
 
 

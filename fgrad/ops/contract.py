@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from fgrad.core import ArrayType, type_of
+from fgrad.core import ArrayType, state, type_of
 from fgrad.kinds import bilinear
 from fgrad.ops.blas import ALONE, SMALL, one_thread
 from fgrad.ops.shape import as_slices, inverse, move_axis, pad, padding_of, reverse
@@ -168,13 +168,31 @@ def _transposed(wrt, x_ndim, y_ndim, contract, batch):
     return (x_free, ct_x), (xb, examples), _unless_identity(inverse(dims))
 
 
+_MATRICES = ((1,), (0,))  # the contraction of two matrices
+
+
+def _matrices(ct, other, x, y, contract):
+    """Return whether a pull is the product of two plain matrices, so that nothing need be looked up for it."""
+    return (
+        contract == _MATRICES
+        and x.ndim == y.ndim == 2
+        and ct.__class__ is other.__class__ is np.ndarray
+        and state.interpreter is None
+        and ct.dtype.char != _HALF
+    )
+
+
 def _pull_x(ct, x, y, *, contract, batch):
+    if _matrices(ct, y, x, y, contract):
+        return _product(ct, y.T)
     contract, batch, perm = _transposed("x", x.ndim, y.ndim, contract, batch)
     g = dot_general(ct, y, contract=contract, batch=batch)
     return g if perm is None else g.transpose(perm)
 
 
 def _pull_y(ct, x, y, *, contract, batch):
+    if _matrices(ct, x, x, y, contract):
+        return _product(x.T, ct)
     contract, batch, perm = _transposed("y", x.ndim, y.ndim, contract, batch)
     g = dot_general(x, ct, contract=contract, batch=batch)
     return g if perm is None else g.transpose(perm)

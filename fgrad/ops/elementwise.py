@@ -132,8 +132,8 @@ clamp = elementwise(
 
 
 def _relu(x):
-    # NumPy compares two arrays up to three times as fast as an array and a number.
-    return np.maximum(x, 0 if np.size(x) < 4096 else np.zeros_like(x))
+    # On some processors NumPy compares two arrays up to three times as fast as an array and a number.
+    return np.maximum(x, np.zeros(x.shape, x.dtype) if 4096 <= np.size(x) <= 65536 else 0)
 
 
 relu = elementwise(

@@ -7,6 +7,7 @@ A program that starts with `raises Kind: phrase` must end in that error.
 from tests.compat.programs_func import BATCHED, CALLS, FUNCTION_TRANSFORMS, TRANSFORMS
 from tests.compat.programs_graph import NODES, REFUSED
 from tests.compat.programs_names import NAMED
+from tests.compat.programs_plain import PLAIN
 from tests.compat.programs_state import BFLOAT16, DEVICES, INFERENCE, OUT, SAVED_VIEWS, STORAGE
 
 ENGINE = {
@@ -1746,6 +1747,7 @@ AREAS = {
     "out": OUT,
     "calls": CALLS,
     "names": NAMED,
+    "plain": PLAIN,
     "refused": REFUSED,
     "bfloat16": BFLOAT16,
     "devices": DEVICES,

@@ -36,6 +36,8 @@ from fgrad.core import (
 from fgrad.plans import Plan, Rule, plan_for, recover_rule
 from fgrad.source import function_label
 
+_new = object.__new__
+
 # ------------------------------------------------------------------------------------------------- the tape
 
 
@@ -114,7 +116,7 @@ def pull_back(order: Sequence[Node], cts: dict[Node, Any], once: bool = False) -
     Sums are made out of place: a cotangent may be shared with a saved value, another input or the caller. A walk that
     is the only one (`once`) lets go of what each node saved as soon as it is used.
     """
-    take = cts.pop
+    take, find = cts.pop, cts.get
     for node in reversed(order):
         ct = take(node, None)
         if ct is None:
@@ -133,9 +135,16 @@ def pull_back(order: Sequence[Node], cts: dict[Node, Any], once: bool = False) -
             pulled = recover_rule(plan, plan.pull, node.saved, node.types, node.params, ct)  # type: ignore[union-attr, arg-type]
         if once:
             node.saved = ()
-        for parent, g in zip(node.parents, pulled, strict=True):
+        parents = node.parents
+        if len(parents) == 1 == len(pulled):
+            parent, g = parents[0], pulled[0]
             if g is not None:
-                have = cts.get(parent)
+                have = find(parent)
+                cts[parent] = g if have is None else have + g
+            continue
+        for parent, g in zip(parents, pulled, strict=True):
+            if g is not None:
+                have = find(parent)
                 cts[parent] = g if have is None else have + g
 
 
@@ -190,6 +199,86 @@ class Linearize(Interpreter):
         return self.about if isinstance(self.about, str) else function_label(*self.about)
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
+        # The way of every eager operation: what costs a call, a loop or a list is spelled out for one and two operands.
+        count = len(args)
+        mask = 0
+        values: Sequence[Any] = args
+        nodes: tuple[Node, ...] = ()
+        if count == 2:
+            x, y = args
+            if x.__class__ is LinearTracer and x.interpreter is self:
+                if y.__class__ is LinearTracer and y.interpreter is self:
+                    mask, values, nodes = 3, (x.value, y.value), (x.node, y.node)
+                else:
+                    mask, values, nodes = 1, (x.value, y), (x.node,)
+            elif y.__class__ is LinearTracer and y.interpreter is self:
+                mask, values, nodes = 2, (x, y.value), (y.node,)
+        elif count == 1:
+            (x,) = args
+            if x.__class__ is LinearTracer and x.interpreter is self:
+                mask, values, nodes = 1, (x.value,), (x.node,)
+        else:
+            mask, values, nodes = self._split(args)
+        if not mask:
+            return self.pass_on(prim, args, params)
+        if prim.make_plan is None or (self.forward and prim.definition is not None):
+            return self._structured(prim, args, params)
+        plan = (prim.push_plans if self.forward else prim.plans).get(mask)
+        if plan is None or count > len(prim.inputs):
+            plan = plan_for(prim, mask, count, self.forward)
+        parent = self.parent
+        if parent is not None:
+            out = parent.process(prim, values, params)
+        else:
+            try:
+                out = prim.impl(*values, **params) if params else prim.impl(*values)
+            except Exception:
+                out = recover(prim, values, params)
+        active = plan.active
+        if not active:
+            return out
+        if prim.multiple:
+            return self._record_many(plan, values, nodes, mask, params, out)
+        typed = plan.typed
+        types: tuple[ArrayType, ...] | None = None
+        if typed is None:  # elementwise_types, without its calls where all agree
+            if out.__class__ is np.ndarray:
+                shape, dtype = out.shape, out.dtype
+                for i in active:
+                    x = values[i]
+                    if x.__class__ is not np.ndarray or x.dtype is not dtype or x.shape != shape:
+                        types = elementwise_types(plan, values, out)
+                        break
+            else:
+                for i in active:
+                    if out.__class__ not in _NUMBERS or values[i].__class__ not in _NUMBERS:
+                        types = elementwise_types(plan, values, out)
+                        break
+        elif typed:
+            types = kept_types(plan, values, (out,))
+        if len(active) != len(nodes):
+            nodes = tuple(_active_nodes(plan, nodes, mask))
+        saved = []
+        for k in plan.saves:
+            saved.append(values[k] if k >= 0 else out)
+        for k in plan.foreign:
+            saved[k] = private(saved[k])
+        node = _new(Node)
+        node.plan = plan
+        node.saved = saved
+        node.types = types
+        node.params = params
+        node.parents = nodes
+        node.seq = self.clock()
+        node.outputs = 0
+        tracer = _new(LinearTracer)
+        tracer.interpreter = self
+        tracer.value = out
+        tracer.node = node
+        return tracer
+
+    def _split(self, args: Sequence[Any]) -> tuple[int, list[Any], tuple[Node, ...]]:
+        """Return which arguments are traced here, as a mask, the values of all, and the nodes of those."""
         mask = 0
         bit = 1
         values = []
@@ -202,48 +291,10 @@ class Linearize(Interpreter):
             else:
                 values.append(arg)
             bit += bit
-        if not mask:
-            return self.pass_on(prim, args, params)
-        if prim.make_plan is None or (self.forward and prim.definition is not None):
-            return self._structured(prim, args, params)
-        plan = (prim.push_plans if self.forward else prim.plans).get(mask)
-        if plan is None or len(values) > len(prim.inputs):
-            plan = plan_for(prim, mask, len(values), self.forward)
-        parent = self.parent
-        if parent is not None:
-            out = parent.process(prim, values, params)
-        else:
-            try:
-                out = prim.impl(*values, **params)
-            except Exception:
-                out = recover(prim, values, params)
-        active = plan.active
-        if not active:
-            return out
-        if prim.multiple:
-            return self._record_many(plan, values, nodes, mask, params, out)
-        typed = plan.typed
-        types: tuple[ArrayType, ...] | None = None
-        if typed is None and out.__class__ is np.ndarray:  # elementwise_types, without its calls where all agree
-            shape, dtype = out.shape, out.dtype
-            for i in active:
-                x = values[i]
-                if x.__class__ is not np.ndarray or x.dtype is not dtype or x.shape != shape:
-                    types = elementwise_types(plan, values, out)
-                    break
-        elif typed is None or typed:
-            types = kept_types(plan, values, (out,))
-        if len(active) != len(nodes):
-            nodes = _active_nodes(plan, nodes, mask)
-        saved = []
-        for k in plan.saves:
-            saved.append(values[k] if k >= 0 else out)
-        for k in plan.foreign:
-            saved[k] = private(saved[k])
-        return LinearTracer(self, out, Node(plan, saved, types, params, tuple(nodes), self.clock()))
+        return mask, values, tuple(nodes)
 
     def _record_many(
-        self, plan: Plan, values: Sequence[Any], nodes: list[Node], mask: int, params: Params, outs: Sequence[Any]
+        self, plan: Plan, values: Sequence[Any], nodes: Sequence[Node], mask: int, params: Params, outs: Sequence[Any]
     ) -> Any:
         """Record a primitive of several outputs."""
         saved = [values[k] if k >= 0 else outs[~k] for k in plan.saves]
@@ -312,7 +363,7 @@ def elementwise_types(plan: Plan, args: Sequence[Any], out: Any) -> tuple[ArrayT
     return (*[type_of(args[i]) for i in plan.active], type_of(out))
 
 
-def _active_nodes(plan: Plan, nodes: list[Node], mask: int) -> list[Node]:
+def _active_nodes(plan: Plan, nodes: Sequence[Node], mask: int) -> list[Node]:
     """Return the nodes of the inputs that are differentiated, out of those that are traced."""
     traced = [i for i in range(mask.bit_length()) if mask >> i & 1]
     return [nodes[traced.index(i)] for i in plan.active]

@@ -537,10 +537,15 @@ def share_version(t: Tensor, sources: Sequence[Any]) -> None:
 
 
 class Record(Interpreter):
-    """Computes on tensors and records on their tape what rules and functions of the core do."""
+    """Computes on tensors and records on their tape what rules and functions of the core do.
 
-    def __init__(self) -> None:
+    With `slopes`, as in pulls, what is constant by its primitive (a sign) depends on its operand with derivative 0, as
+    torch has it: so that a gradient requires grad where one of torch does.
+    """
+
+    def __init__(self, slopes: bool = False) -> None:
         super().__init__("recording of tensors")
+        self.slopes = slopes
 
     def process(self, prim: Primitive, args: Sequence[Any], params: Params) -> Any:
         tensors = list(args)
@@ -564,8 +569,17 @@ class Record(Interpreter):
             state.interpreter = inner
         if prim.multiple:
             return tuple([Recorded(self, o) for o in out])
+        if self.slopes and prim.kind == "constant" and out._node is None and differentiable(out._data):
+            return self.sloped(Recorded(self, out), args)
         share_version(out, tensors)
         return Recorded(self, out)
+
+    def sloped(self, value: Any, operands: Sequence[Any]) -> Any:
+        """Return a traced value as depending on those operands that require grad, with derivative 0."""
+        for x in operands:
+            if x.__class__ is Recorded and place_of(x.tensor) is not None and x.dtype == value.dtype:
+                value = TABLE["select"](np.asarray(True), value, np.zeros((), x.dtype) * x)
+        return value
 
     def lift(self, x: Any) -> Any:
         """Return a tensor as a traced value; anything else as it is."""
@@ -610,7 +624,7 @@ def recorder_below(interpreter: Interpreter | None) -> Bottom | None:
 
 def pull_recorded(node: Node, ct: Any) -> list[Tensor | None]:
     """Run a node's pull on tensors, recorded: gradients that can be differentiated again."""
-    recorder = Record()
+    recorder = Record(slopes=True)
     pull = node._plan.pull
     assert pull is not None, node
     saved = [recorder.lift(t) for t in saved_tensors(node)]
@@ -623,4 +637,6 @@ def pull_recorded(node: Node, ct: Any) -> list[Tensor | None]:
         ct = recorder.lift(ct)
     with recorder:
         pulled = pull(saved, node.types, node.params, ct)
+        if node._plan.prim.name == "relu":  # whose gradient has, in torch, its result for an operand
+            pulled = [recorder.sloped(g, saved) for g in pulled]
     return [recorder.lower(g) for g in pulled]

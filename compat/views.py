@@ -51,6 +51,8 @@ class View:
             raise _forbidden_origin(t, self, "its base or another view of its base has been modified")
         if place is not None:
             t._node = follow_place(place, self.base, self.chain)
+        elif t._node is None:  # there may be a history yet: the base may be asked to require grad
+            return
         self.seen = version
 
 
@@ -394,12 +396,13 @@ def rebase(t, place):
     mask = (before is not None) | (place is not None) << 1
     if mask:
         recipe = recipe_for(copy_slices, mask, 2)
-        base._node = link(
+        node = link(
             recipe, [type_of(base._data), type_of(t._data)], None, params, [p for p in (before, place) if p is not None]
         )
-        base._node.__class__ = node_class("CopySlices")
+        node.__class__ = node_class("CopySlices")
+        _move(base, node)
         view.seen = t._counter[0]
-        t._node = follow_place(base._node, base, view.chain)
+        t._node = follow_place(node, base, view.chain)
 
 
 def _move(t, place):

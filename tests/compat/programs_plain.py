@@ -77,4 +77,23 @@ PLAIN = {
         raises RuntimeError: can't be cast to the desired output type
         with torch.no_grad(): torch.ones(3, dtype=torch.int64).mul_(1.5)
     """,
+    "gradients of constants by parts require grad": """
+        for f in (lambda x: x.abs(), lambda x: x.relu(), lambda x: torch.nn.functional.relu(x * 1), lambda x: (x * x).abs()):
+            x = torch.tensor([1., -2., 3.], requires_grad=True)
+            g, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+            h, = torch.autograd.grad(g.sum(), x)
+            show([g, g.requires_grad, h + torch.zeros(3)])
+            x[1].abs().backward(create_graph=True); show([x.grad.requires_grad])
+    """,
+    "a view of what requires grad later": """
+        c = torch.ones(3, 3); v = c[0]; show([v.grad_fn is None])
+        c.mul_(2); show([v.grad_fn is None, v.requires_grad])
+        c.requires_grad_(); show([v.grad_fn is None, v.requires_grad])
+    """,
+    "a gradient retained and a part written": """
+        t = torch.ones(3, 3, requires_grad=True) * 1; t.retain_grad()
+        t[0] = 3; t.sum().backward(); show([t.grad, t.retains_grad])
+        t = torch.ones(3, 3, requires_grad=True) * 1; t.retain_grad()
+        t[1:].mul_(2); (t * t).sum().backward(); show(t.grad)
+    """,
 }

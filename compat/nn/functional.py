@@ -19,8 +19,8 @@ from ..methods.reduce import positions as _positions
 from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
-from ..methods.table import FUNCTIONS, composed, in_place, named, quick
-from ..tape import clock, place_of
+from ..methods.table import FUNCTIONS, composed, in_place, named, quick, shown_as_one, steps
+from ..tape import NO_PARAMS, clock, place_of
 from ..tensor import Tensor as _Tensor
 from ..tensor import normal_dim as _normal_dim
 from ..tensor import wrap as _wrap
@@ -276,7 +276,7 @@ def _nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, 
 def _cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
-    if weight is None and input.ndim == 2 and target.dtype.kind in "iu":
+    if weight is None and input.ndim == 2 and target.dtype.kind in "iu" and _has_finite_sums(_known(input)):
         return _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.ndim == 1 else 1
     logp = _log_softmax_of(input, dim)
@@ -297,6 +297,11 @@ def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing
     if reduction == "mean":
         return P["reduce_sum"](losses, axes=(0,)) / (count if count.__class__ is int else count.astype(losses.dtype))
     return losses if reduction == "none" else _sum(losses)
+
+
+def _has_finite_sums(x):
+    """Return whether all rows are known to have sums of exponentials; for others torch's losses are differences."""
+    return isinstance(x, np.ndarray) and x.size and bool(np.isfinite(np.maximum.reduce(x, 1)).all())
 
 
 def _count_of_classes(classes, ignore_index, columns):
@@ -353,7 +358,26 @@ def _soft_cross_entropy(logp, target, weight, reduction, label_smoothing, dim):
 
 
 nll_loss = composed(_nll_loss, "NllLossBackward0")
-cross_entropy = composed(_cross_entropy, "NllLossBackward0")
+_any_cross_entropy = composed(_cross_entropy, "NllLossBackward0")
+_LOSSES, _TOTAL, _MEAN = steps(P["cross_entropy"]), steps(P["reduce_sum"]), steps(P["div"])
+_NO_OPTIONS = {"ignore_index": -100, "label_smoothing": 0.0}
+
+
+def cross_entropy(input, target, *args, **kwargs):
+    """Return the cross-entropy of logits and classes, or probabilities of classes: torch's arguments."""
+    plain = not args and not kwargs and quick(input) and input._data.ndim == 2 and isinstance(target, _Tensor)
+    classes = target._data if plain else None
+    if classes.__class__ is not np.ndarray or classes.dtype.kind not in "iu" or classes.shape != input._data.shape[:1]:
+        return _any_cross_entropy(input, target, *args, **kwargs)
+    start = clock()
+    count = _count_of_classes(classes, -100, input._data.shape[1])
+    losses = _LOSSES((input, classes), _NO_OPTIONS)
+    if not np.isfinite(losses._data).all():
+        return _any_cross_entropy(input, target)
+    mean = _MEAN((_TOTAL((losses,), {"axes": (0,)}), np.asarray(count, losses._data.dtype)), NO_PARAMS)
+    return shown_as_one(mean, input, "NllLossBackward0", start)
+
+
 _squared_error = _loss(lambda input, target: (input - target) * (input - target), "MseLossBackward0")
 
 

@@ -96,4 +96,23 @@ PLAIN = {
         t = torch.ones(3, 3, requires_grad=True) * 1; t.retain_grad()
         t[1:].mul_(2); (t * t).sum().backward(); show(t.grad)
     """,
+    "cross-entropy": """
+        F = torch.nn.functional
+        inf, nan = float('inf'), float('nan')
+        for rows, k in (([[1., 2., 3.], [0., -1., 5.]], [0, 2]), ([[1., -inf, 3.]], [0]), ([[1., -inf, 3.]], [1]), ([[inf, 1., 2.]], [1]), ([[nan, 1., 2.]], [1]), ([[-inf] * 3], [0]),
+                        ([[1., 2.], [3., 4.]], [-100, 1]), ([[1., 2.]], [-100])):
+            for dtype in (torch.float32, torch.float64):
+                x = torch.tensor(rows, dtype=dtype, requires_grad=True); k = torch.as_tensor(k)
+                y = F.cross_entropy(x, k); y.backward()
+                show([y, x.grad, type(y.grad_fn).__name__])
+                show([F.cross_entropy(x, k, reduction='sum'), F.cross_entropy(x, k, label_smoothing=.1)])
+        x = torch.tensor([[.5, 1., -1.], [2., 0., 1.]], dtype=torch.float64, requires_grad=True); k = torch.tensor([2, 0], dtype=torch.uint8)
+        g, = torch.autograd.grad(F.cross_entropy(x, k), x, create_graph=True)
+        show([g, torch.autograd.grad((g * x).sum(), x)[0], F.cross_entropy(x[0], torch.tensor(1)), F.cross_entropy(x, torch.ones(2, 3, dtype=torch.float64) / 3)])
+        with torch.no_grad(): show(F.cross_entropy(x, k.long()).requires_grad)
+    """,
+    "a class that is not there": """
+        raises IndexError: Target 3 is out of bounds.
+        torch.nn.functional.cross_entropy(torch.ones(2, 3), torch.tensor([0, 3]))
+    """,
 }

@@ -1,5 +1,6 @@
 """Programs that people run become few kernels that move few bytes; the page that says so is right."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 @pytest.mark.parametrize("name", cases.CASES)
 def test_the_page_has_the_counts(name):
     found = cases.counts(*cases.CASES[name]())
-    assert found.ratio <= 1.3
+    assert found.ratio <= cases.MOST_MOVED.get(name, 1.3)
     assert cases.row(name, found) in cases.PAGE.read_text(encoding="utf-8").splitlines()
 
 
@@ -25,10 +26,16 @@ def test_the_page_has_the_counts(name):
 @pytest.mark.parametrize("name", cases.CASES)
 def test_kernels_give_what_numpy_gives(name):
     function, *args = cases.CASES[name]()
-    program = fgrad.make_ir(function)(*args).simplify()
     leaves = tree.leaves(args)
-    for result, want in zip(GpuProgram(program).compute(*leaves), program.compute(*leaves), strict=True):
-        np.testing.assert_allclose(result, want, rtol=1e-3, atol=1e-4 * max(1, np.abs(want).max()))
+    results = GpuProgram(fgrad.make_ir(function)(*args).simplify()).compute(*leaves)
+    is_half = leaves[0].dtype.itemsize == 2
+    if is_half:  # of which NumPy rounds every step of a sum
+        args = [x.astype(np.float64) for x in args]
+    for result, want in zip(results, tree.leaves(function(*args)), strict=True):
+        assert is_half or result.dtype == want.dtype
+        tolerance = 2e-2 if is_half else 1e-3
+        scale = max(0.1, np.abs(want).max())
+        np.testing.assert_allclose(result.astype(want.dtype), want, rtol=tolerance, atol=tolerance * scale)
 
 
 @pytest.mark.heavy
@@ -42,8 +49,10 @@ def test_rows_of_16384_do_not_spill(target):
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("width", [1024, 16384])
-def test_backward_does_not_spill(target, width):
-    x, row = np.empty((256, width), np.float32), np.empty(width, np.float32)
-    low = fgrad.jit(cases.norm_gelu_backward).lower(x, x, row, row, target=target)
+@pytest.mark.parametrize("width", [1024, 8192, 16384])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_backward_is_one_kernel_that_does_not_spill(target, width, dtype):
+    x, row = np.empty((256, width), dtype), np.empty(width, dtype)
+    low = fgrad.jit(cases.norm_gelu_half_backward).lower(x, x, row, row, target=target)
+    assert sum(part.moved >= 3 * x.nbytes for part in low.parts) == 1
     assert [(part.report.spill_bytes, part.report.problems) for part in low.parts] == [(0, ())] * len(low.parts)

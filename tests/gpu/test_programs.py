@@ -7,6 +7,7 @@ pytest.importorskip("triton", reason="Triton's wheels exist for Linux alone, see
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad.backend.gpu import fusion
 from fgrad.backend.gpu.fusion import Step
 from fgrad.backend.gpu.program import GpuProgram
 from fgrad.triton_kernels.traffic import traffic
@@ -15,7 +16,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 100)).astype(np.float32)
 B = RNG.normal(size=100).astype(np.float32)
 CUBE = RNG.normal(size=(4, 5, 6)).astype(np.float32)
-LONG = RNG.normal(size=(3, 40000)).astype(np.float32)
+FEW = RNG.normal(size=(3, 40000)).astype(np.float32)
 
 
 def program_of(f, *args):
@@ -48,7 +49,6 @@ ONE_KERNEL = {
     "broadcasts along any axis": (lambda x, y: x * y[:, :1, :1] + y[0], CUBE, CUBE),
     "views": (lambda x, y: x.T * 2 + y[::1, :, :].T, CUBE, CUBE),
     "reshaped inside": (lambda x, y: fnp.where(x > 0, x, y).reshape(20, 6).sum(1), CUBE, CUBE),
-    "long rows in steps": (lambda x, y: fgrad.nn.softmax(x) + y, LONG, LONG),
     "integers and bools": (lambda x, y: (x.astype(np.int64) * 3 + 1 > 2) & (y < 0), CUBE, CUBE),
 }
 
@@ -60,10 +60,48 @@ def test_one_kernel(case):
     assert all(part.kind == "view" for part in plan.parts if isinstance(part, Step))
 
 
-def test_long_rows_of_float64():
-    x = LONG.astype(np.float64)
+def test_long_rows_in_steps_are_one_kernel(monkeypatch):
+    monkeypatch.setattr(fusion, "FEW_ROWS", 0)
+    assert len(compare(lambda x: fgrad.nn.softmax(x) + x, FEW, rtol=1e-4).kernels) == 1
+    x = FEW.astype(np.float64)
     plan = compare(fgrad.grad(lambda x: (fgrad.nn.standardize(x) ** 3).sum()), x, rtol=1e-11)
     assert len(plan.kernels) == 1
+
+
+def test_few_long_rows_are_shared_by_programs():
+    plan = compare(lambda x: x.sum(1), FEW, rtol=1e-3)
+    assert [kernel.domain.shares for kernel in plan.kernels] == [5]
+    compiled = GpuProgram(program_of(lambda x: fgrad.nn.softmax(x) + 1, FEW))
+    first, second, last = compiled.sources
+    assert {first.programs, second.programs, last.programs} == {3 * 5}
+    assert sum(launch.moved for launch in traffic(compiled.compute, FEW)) < 4.01 * FEW.nbytes
+    compare(lambda x: (x.sum(0), x.max(1), x.sum(), x * x.min(1, keepdims=True)), FEW, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.bool_])
+def test_reductions_of_few_long_rows(name, dtype):
+    x = (FEW * 8).astype(np.int8).astype(dtype) if name != "prod" else (1 + FEW / 1000).astype(dtype)
+    x[1, 30000] = np.nan if np.dtype(dtype).kind == "f" else 0
+    compiled = GpuProgram(program_of(lambda x: getattr(fnp, name)(x, axis=1), x))
+    assert compiled.sources[0].parts == [5]
+    got, want = compiled.compute(x)[0], getattr(np, name)(x, axis=1)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=2e-2 if dtype is np.float16 else 1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int16, np.bool_])
+def test_sums_over_long_rows_are_added_up_in_memory(dtype):
+    x = RNG.integers(0, 3, size=(40, 9001)).astype(dtype)
+
+    def reductions(x):
+        return x.sum(0), x.max(0), x.max(1), (x > 1).any(0), (x > 0).sum(), x.min()
+
+    compiled = GpuProgram(program_of(reductions, x))
+    assert "PART" in compiled.sources[0].constexprs
+    for got, want in zip(compiled.compute(x), reductions(x), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-3)
 
 
 def test_half_precision_is_computed_in_float32():

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad.backend.gpu import fusion, source
 from fgrad.backend.gpu.program import GpuProgram
 from fgrad.triton_kernels import check_call
 from tests.gpu.programs import programs
@@ -74,6 +75,21 @@ def checked(case):
     assert findings(gradient_of(function, arguments), arguments) == []
 
 
+@pytest.fixture
+def little_room(monkeypatch):
+    """Let rows of 9 be long beside totals, rows of 17 too long for registers, and three of those few."""
+    monkeypatch.setattr(fusion.Domain.__new__, "__defaults__", ((), (), 16))
+    for module, limits in (
+        (fusion, {"LONGEST_SHARE": 8, "MOST_PARTS": 8, "FEW_ROWS": 4, "ENOUGH_ROWS": 4, "LONGEST_APART": 4}),
+        (source, {"LONGEST_ROW": 16, "LONGEST_APART": 16, "LONGEST_HELD": 4, "LONGEST_WITH_TOTALS": 8}),
+        (source, {"ROWS_A_PART": 2, "ELEMENTS": 8, "MOST_PARTS": 8}),
+    ):
+        for name, value in limits.items():
+            monkeypatch.setattr(module, name, value)
+
+
+WIDE = (1, 2, 11, 17)
+
 KINDS = {
     "forward": (forward, programs()),
     "forward, NaN and inf": (forward, programs(dtypes=SINGLE, tame=False)),
@@ -89,6 +105,30 @@ KINDS = {
 def test_random_programs(kind):
     test, cases = KINDS[kind]
     few(given(cases)(test))()
+
+
+LONG_ROWS = {
+    "forward": (forward, programs(sizes=WIDE)),
+    "forward, NaN and inf": (forward, programs(dtypes=SINGLE, tame=False, sizes=WIDE)),
+    "forward, integers": (forward, programs(dtypes=INTEGERS, sizes=WIDE)),
+    "gradient": (gradient, programs(dtypes=SINGLE, most=5, sizes=WIDE)),
+    "gradient, half precision": (gradient, programs(dtypes=(np.float16, ml_dtypes.bfloat16), most=3, sizes=WIDE)),
+    "checked": (checked, programs(dtypes=SINGLE, most=4, sizes=WIDE)),
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", LONG_ROWS)
+def test_random_programs_of_long_rows(kind, little_room):
+    test, cases = LONG_ROWS[kind]
+    settings(few, max_examples=25)(given(cases)(test))()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LONG_ROWS)
+def test_many_random_programs_of_long_rows(kind, little_room):
+    test, cases = LONG_ROWS[kind]
+    many(given(cases)(test))()
 
 
 @pytest.mark.slow

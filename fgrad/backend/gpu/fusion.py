@@ -36,9 +36,17 @@ LONGEST_APART = 128
 """The same where a row's elements lie apart in memory: a program then reads many rows at once, which lie together."""
 
 
-LONGEST_WITH_TOTALS = 4096
-"""The same where sums over the rows, as long as a row, are kept as well."""
+LONGEST_SHARE = 8192
+"""Elements of a row that a program reads where several share one."""
 
+FEW_ROWS = 2 * 132
+"""Rows in steps that leave a card idle if each is one program's: fewer than two for each multiprocessor of an H100."""
+
+ENOUGH_ROWS = 16 * 132
+"""Rows in steps from which on sums over them are worth keeping in few programs' totals, beside what else is done."""
+
+MOST_PARTS = 512
+"""Programs of a kernel that leaves partial results: a few for each multiprocessor of a large GPU."""
 
 MOST_LOADS = 24
 """Loads of a kernel that equations with nothing in common with it may still join."""
@@ -61,6 +69,13 @@ class Domain(NamedTuple):
     def in_steps(self) -> bool:
         """Whether rows are too long to be kept in registers."""
         return self.columns > self.longest
+
+    @property
+    def shares(self) -> int:
+        """How many programs share a row: where few are long, each leaves a partial result of its steps."""
+        if not self.in_steps or self.rows >= FEW_ROWS or self.columns <= LONGEST_SHARE:
+            return 1
+        return min(-(-self.columns // LONGEST_SHARE), MOST_PARTS // self.rows)
 
 
 @dataclass
@@ -126,17 +141,10 @@ def domains_by_size(program: Program) -> dict[int, Domain]:
             continue
         domain, weight = reduced_along(x.shape, axes), 2
         if _leading(axes):
-            domain, weight = Domain(domain.columns, domain.rows, longest=LONGEST_WITH_TOTALS), 1
+            domain, weight = Domain(domain.columns, domain.rows), 1
         if domain.columns > 1:
             votes.setdefault(x.size, Counter())[domain] += weight
-    return {size: _chosen(found) for size, found in votes.items()}
-
-
-def _chosen(votes: Counter[Domain]) -> Domain:
-    """Return the domain that most are for; with room for totals if sums over its rows are among them."""
-    best, _ = votes.most_common(1)[0]
-    with_totals = best._replace(longest=LONGEST_WITH_TOTALS)
-    return with_totals if with_totals in votes else best
+    return {size: found.most_common(1)[0][0] for size, found in votes.items()}
 
 
 def reduced_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Domain:
@@ -201,13 +209,12 @@ class _Planner:
     def _reduce(self, eq: Equation) -> bool:
         x, axes = eq.inputs[0].type, tuple(eq.params["axes"])
         domain, own = self._domain(x), reduced_along(x.shape, axes)
-        if own._replace(longest=domain.longest) == domain and not (own.rows == 1 and own.in_steps):
-            return self._join(eq, domain, FULL, ROW)
-        if own.rows == 1:
-            return self._join(eq, Domain(x.size, 1) if domain.in_steps else domain, FULL, None)
-        if _leading(axes) and not domain.order and own.rows == domain.columns and not domain.in_steps:
+        if own.rows == 1 and own != domain:
             return self._join(eq, domain, FULL, None)
-        return self._join(eq, own, FULL, ROW)
+        is_over_rows = _leading(axes) and not domain.order and own.rows == domain.columns
+        if own != domain and is_over_rows and (not domain.in_steps or domain.rows >= ENOUGH_ROWS):
+            return self._join(eq, domain, FULL, None)
+        return self._join(eq, own, FULL, ROW if own.shares == 1 else None)
 
     def _relabel(self, eq: Equation) -> bool:
         """Let a reshaped value of a kernel be the same value under another shape."""

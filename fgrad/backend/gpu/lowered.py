@@ -90,7 +90,7 @@ class LoweredGpu:
         arrays = [np.empty(v.type.shape, v.type.dtype) for v in source.arrays]
         joined = {id(eq.outputs[0]): self.compiled.finishing.get(id(eq.outputs[0])) for eq in kernel.partials}
         totals = [eq.outputs[0].type for eq in kernel.partials]
-        parts = [np.empty((source.programs, *kind.shape), wide(kind.dtype)) for kind in totals]
+        parts = [np.empty((n, *kind.shape), wide(kind.dtype)) for n, kind in zip(source.parts, totals, strict=True)]
         found = [self._part(source, kernel.equations, [*arrays, *parts], cards)]
         for eq, part in zip(kernel.partials, parts, strict=True):
             finish = joined[id(eq.outputs[0])]

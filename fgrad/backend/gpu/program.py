@@ -44,7 +44,8 @@ class GpuProgram:
         self.finishing: dict[int, Source] = {}
         for source in self.sources:
             if source.programs > 1:
-                self.finishing.update((id(eq.outputs[0]), _finishing(eq, source.programs)) for eq in source.partials)
+                for eq, parts in zip(source.partials, source.parts, strict=True):
+                    self.finishing[id(eq.outputs[0])] = _finishing(eq, parts)
         self.on_host: set[str] = set()
         self._runs = self._in_order()
         self._constants: dict[Any, list[Any]] = {}
@@ -123,7 +124,8 @@ class GpuProgram:
         if source.programs == 1:
             _launch(source, [*given, *outs])
             return
-        parts = [arrays.empty((source.programs, *v.type.shape), wide(v.type.dtype)) for v in totals]
+        counts = zip(source.parts, totals, strict=True)
+        parts = [arrays.empty((count, *v.type.shape), wide(v.type.dtype)) for count, v in counts]
         _launch(source, [*given, *parts])
         for v, part, out in zip(totals, parts, outs, strict=True):
             _launch(self.finishing[id(v)], [part, out])

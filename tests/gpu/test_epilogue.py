@@ -17,7 +17,8 @@ from fgrad.backend.gpu import program as gpu_programs
 from fgrad.backend.gpu.fusion import Step
 from fgrad.backend.gpu.program import GpuProgram
 from fgrad.program import Var
-from fgrad.triton_kernels import check_call, compile_call
+from fgrad.triton_kernels import check_call, check_kernel, compile_call, require_clean
+from fgrad.triton_kernels.runtime import interpret_launch, launching
 from fgrad.triton_kernels.traffic import traffic
 from tests.gpu.cases import CASES as CASES_OF_THE_PAGE
 
@@ -174,6 +175,41 @@ def test_both_results_come_from_one_launch_where_backward_needs_what_was_activat
     (step, *_) = (part for part in compiled(f, X, W, BIAS, CT).plan.parts if isinstance(part, Step))
     assert len(step.equation.outputs) == 2
     compare(f, X, W, BIAS, CT, tolerance=1e-4)
+
+
+def test_results_of_products_are_given_away_as_they_are():
+    made = []
+
+    def f(x, w, b):
+        return fgrad.nn.gelu(x @ w + b), x @ w
+
+    mine = compiled(f, draw(3, 5, 7), draw(7, 4), draw(4))
+    with launching(interpret_launch, allocated=made.append):
+        results = mine.compute(draw(3, 5, 7), draw(7, 4), draw(4))
+    assert {id(x) for x in results} == {id(x) for x in made}
+
+
+def test_01_offsets_beyond_int32():
+    x, w, r = (np.zeros(shape, np.float16) for shape in ((70_000, 512, 16), (70_000, 16, 64), (70_000, 512, 64)))
+    launches = []
+    with launching(launches.append):
+        compiled(lambda x, w, r: fgrad.nn.gelu(x @ w) + r, x, w, r).compute(x, w, r)
+    (launch,) = launches
+    last = tuple(size - 1 for size in (*np.atleast_1d(launch.grid), 1, 1)[:3])
+    require_clean(check_kernel(launch.kernel, launch.grid, *launch.args, programs=[last], **launch.meta))
+
+
+def test_21_sizes_of_one_block_share_a_kernel():
+    seen = set()
+    for rows in (17, 19, 21):
+        launches = []
+        with launching(launches.append):
+            compiled(functools.partial(layer, fgrad.nn.gelu), X[:1].repeat(rows, 0), W, BIAS).compute(
+                X[:1].repeat(rows, 0), W, BIAS
+            )
+        (launch,) = launches
+        seen.add((launch.meta["EPILOGUE"], launch.meta["M"], launch.meta["N"]))
+    assert len(seen) == 1
 
 
 def test_lowering_counts_what_a_product_does_besides():

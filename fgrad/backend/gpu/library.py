@@ -72,7 +72,8 @@ def _dot_general(eq: Equation) -> Callable[..., Any] | None:
 
         bias = others[0] if has_bias else None
         beside = [_packed(x).reshape((batch, rows, columns)) for x in others[has_bias:]]
-        outs = [empty(left, (batch, rows, columns), v.type.dtype) for v in eq.outputs]
+        results = [empty(left, shape, v.type.dtype) for v in eq.outputs]
+        outs = [out.reshape((batch, rows, columns)) for out in results]
         matmul.product(
             left.transpose((*xb, *x_free, *xc)).reshape((batch, rows, inner)),
             right.transpose((*yb, *yc, *y_free)).reshape((batch, inner, columns)),
@@ -83,7 +84,6 @@ def _dot_general(eq: Equation) -> Callable[..., Any] | None:
             out=outs[0],
             other=outs[1] if len(outs) > 1 else None,
         )
-        results = [out.reshape(shape) for out in outs]
         return results if eq.prim.multiple else results[0]
 
     return run

@@ -286,7 +286,7 @@ sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out: 0.5 * t / out, gpu="tl.sqrt
 rsqrt = elementwise(
     "rsqrt", lambda x: 1 / np.sqrt(x), d=lambda out: -0.5 * out * out * out, gpu="tl.rsqrt(x)", doc="1 / sqrt(x)."
 )
-cbrt = elementwise("cbrt", np.cbrt, d=lambda out: square(reciprocal(out)) / 3, gpu="libdevice.cbrt(x)")
+cbrt = elementwise("cbrt", np.cbrt, d=lambda out: square(reciprocal(out)) / 3, gpu="cube_root(x)")
 hypot = elementwise(
     "hypot",
     np.hypot,

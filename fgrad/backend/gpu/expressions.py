@@ -62,6 +62,16 @@ def quotient_of_floats(x, y):
     whole = tl.floor(ratio)
     whole = tl.where(ratio - whole > 0.5, whole + 1, whole)
     return tl.where(y == 0, x / y, tl.where(ratio == 0, libdevice.copysign(ratio, x / y), whole))
+
+
+@triton.jit
+def cube_root(x):
+    """The cube root of floating-point numbers: a power, and a step of Newton's; AMD's library has none of its own."""
+    size = tl.abs(x)
+    inside = (size > 0) & (size < float("inf"))
+    power = libdevice.pow(tl.where(inside, size, 1.0), 1.0 / 3.0 + tl.zeros_like(x))
+    root = power + (size / (power * power) - power) / 3.0
+    return tl.where(inside, libdevice.copysign(root, x), x)
 '''
 """Functions that expressions may call, by the names of what they do."""
 

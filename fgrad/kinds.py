@@ -146,7 +146,7 @@ def _elementwise_plan(prim: Primitive, mask: int, forward: bool) -> Plan:
 
 def elementwise_type(impl: Rule, operator: bool, *types: ArrayType, **params: Any) -> ArrayType:
     """Return the type of an elementwise result: broadcast shapes, and the dtype that `impl` gives."""
-    weak = operator and all([t.weak for t in types])
+    weak = operator and all(t.weak for t in types)
     dtype = _result_dtype(
         impl, tuple([(t.dtype, t.weak) for t in types]), tuple(sorted(params.items())) if params else ()
     )
@@ -154,7 +154,7 @@ def elementwise_type(impl: Rule, operator: bool, *types: ArrayType, **params: An
 
 
 def _broadcast_shape(types: Sequence[ArrayType]) -> tuple[int, ...]:
-    """Return the shape that types broadcast to: NumPy is asked where it is neither the only one nor the same for all."""
+    """Return the shape that types broadcast to; NumPy is asked where shapes with axes differ."""
     shape = types[0].shape
     for t in types:
         if t.shape != shape:

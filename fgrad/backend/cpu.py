@@ -11,6 +11,7 @@ import itertools
 import linecache
 import math
 import weakref
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -55,7 +56,8 @@ class Place:
 class Generator:
     """Writes the code of one Program; emitters (see `fgrad.backend.emit`) call its methods.
 
-    `over` says which outputs are written over inputs: id of the output's variable -> number of the input.
+    `over` says which outputs are written over inputs: id of the output's variable -> number of the input. `lent` lets
+    outputs be views of inputs, and of each other, for a caller that only reads them.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class Generator:
         modes: Sequence[str] | None = None,
         owned: int = 0,
         over: Mapping[int, int] = MappingProxyType({}),
+        lent: bool = False,
     ):
         self.program = program
         self.modes = modes
+        self.lent = view_roots(program) if lent else {}
         self.arena = Arena()
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
@@ -76,12 +80,18 @@ class Generator:
         self.step = 0
         self.last = _last_uses(program)
         self.returned = {id(a) for a in program.outputs} - {*over} if modes is None else set()
+        self.returned.update(id(root) for root in self.lent.values())
         self.targets: dict[int, str] = {v: f"x{k}" for v, k in over.items()}
         for k, (a, mode) in enumerate(zip(program.outputs, modes or [], strict=False)):
             if mode == "write":
                 self.targets.setdefault(id(a), f"o{k}")
         self.parts = _computed_in_place(program, {*self.returned, *self.targets})
         self.wholes: dict[int, np.ndarray[Any, Any]] = {}
+        self.sums = _sums_of_placed(program)
+        for add, placed in self.sums.values():
+            for eq in placed:
+                self.last[id(eq.inputs[0])] = max(self.last[id(eq.inputs[0])], add)
+        self.deferred = {id(eq) for _, placed in self.sums.values() for eq in placed}
         for k, v in enumerate(program.inputs):
             self.places[id(v)] = Place(f"x{k}", fresh=k >= len(program.inputs) - owned)
         for v, x in program.consts:
@@ -154,6 +164,15 @@ class Generator:
     def computed_in(self, eq: Equation) -> np.ndarray[Any, Any] | None:
         """Return the array of a `place` whose operand was computed in it, None if it was computed elsewhere."""
         return self.wholes.get(id(eq))
+
+    def placed_operands(self, eq: Equation) -> tuple[Equation, Equation] | None:
+        """Return the `place` equations whose results a sum adds, if they are left to it."""
+        found = self.sums.get(id(eq))
+        return None if found is None else found[1]
+
+    def is_deferred(self, eq: Equation) -> bool:
+        """Return whether a `place` equation is left to the sum that needs it."""
+        return id(eq) in self.deferred
 
     def _alone(self, place: Place, operands: Sequence[Atom]) -> bool:
         """Return whether no other operand looks at the same block through another view."""
@@ -228,7 +247,7 @@ class Generator:
         out = []
         for a in self.program.outputs:
             place = self.place(a)
-            if place.fresh and place.name not in given:
+            if place.fresh and place.name not in given or id(a) in self.lent:
                 given.add(place.name)
                 out.append(place.name)
             else:
@@ -273,6 +292,26 @@ def _last_uses(program: Program) -> dict[int, int]:
     return last
 
 
+_VIEWS = frozenset(("slice", "transpose", "reshape", "broadcast", "reverse"))
+
+
+def view_roots(program: Program) -> dict[int, Var]:
+    """Return for each output that is a view what it is a view of, by id: an input or the result of an equation."""
+    made = {id(v): eq for eq in program.equations for v in eq.outputs}
+    found: dict[int, Var] = {}
+    for a in program.outputs:
+        root: Atom = a
+        while id(root) in made and made[id(root)].prim.name in _VIEWS:
+            root = made[id(root)].inputs[0]
+        if isinstance(root, Var) and root is not a and not root.type.weak and id(root) not in _constants(program):
+            found[id(a)] = root
+    return found
+
+
+def _constants(program: Program) -> set[int]:
+    return {id(v) for v, _ in program.consts}
+
+
 _LARGEST_BORDERED = 2**20
 """Bytes up to which a placed value gets memory of its own."""
 
@@ -294,6 +333,26 @@ def _computed_in_place(program: Program, elsewhere: Container[int]) -> dict[int,
     return found
 
 
+def _sums_of_placed(program: Program) -> dict[int, tuple[int, tuple[Equation, Equation]]]:
+    """Return the sums of two large placed values that nothing else needs, by id: the step, and their equations.
+
+    The places lie beside each other along one axis, without gaps.
+    """
+    uses = Counter(id(a) for eq in program.equations for a in eq.inputs)
+    uses.update(id(a) for a in program.outputs)
+    placed = {id(eq.outputs[0]): eq for eq in program.equations if eq.prim.name == "place"}
+    found: dict[int, tuple[int, tuple[Equation, Equation]]] = {}
+    for step, eq in enumerate(program.equations):
+        if eq.prim.name != "add" or not all(id(a) in placed and uses[id(a)] == 1 for a in eq.inputs):
+            continue
+        x, y = [placed[id(a)] for a in eq.inputs]
+        kind = eq.outputs[0].type
+        large = kind.size * kind.dtype.itemsize > _LARGEST_BORDERED
+        if large and x.outputs[0].type == y.outputs[0].type == kind and emit.shifted_axis(x, y) is not None:
+            found[id(eq)] = step, (x, y)
+    return found
+
+
 # -------------------------------------------------------------------------------------------- compiled Programs
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf}  # as repr() writes them
@@ -304,7 +363,8 @@ class Compiled:
 
     An arena belongs to one running call: calls from several threads, or re-entrant ones, take arenas of their own from
     a pool. The last `owned` arguments are arrays that nobody else uses: they may be returned as they are. Results may
-    be written over the arguments whose numbers are `donated`; `over` says which are.
+    be written over the arguments whose numbers are `donated`; `over` says which are. Results that are `lent` may be
+    views of the arguments.
     """
 
     def __init__(
@@ -314,7 +374,9 @@ class Compiled:
         modes: Sequence[str] | None = None,
         owned: int = 0,
         donated: Sequence[int] = (),
+        lent: bool = False,
     ):
+        self.lent = lent
         self.program = prepare(program, fast_math) if modes is None else program
         self.owned = owned
         self.over = overwritten(self.program, donated)
@@ -332,7 +394,7 @@ class Compiled:
 
     def _tiled(self, region: Region) -> None:
         """Run straight-line code, then the region tile by tile, then straight-line code again."""
-        before, after = Compiled(region.before), Compiled(region.after, owned=len(region.results))
+        before, after = Compiled(region.before, lent=True), Compiled(region.after, owned=len(region.results))
         kernels: dict[int, Compiled] = {}
         constants = [x for _, x in region.consts]
         names = [*self.program.inputs, *region.before.outputs, *[v for v, _ in region.consts]]
@@ -367,6 +429,7 @@ class Compiled:
         """Return which of a region's results are written over arguments: place among the results -> argument."""
         inputs = self.program.inputs
         busy = {id(v) for v in region.whole} | {id(a) for eq in region.after.equations for a in eq.inputs}
+        busy.update(id(root) for root in view_roots(region.before).values())
         return {
             place: self.over[id(v)]
             for place, (v, mode) in enumerate(zip(region.results, region.modes, strict=True))
@@ -374,7 +437,7 @@ class Compiled:
         }
 
     def _arrays(self) -> None:
-        generator = Generator(self.program, self.modes, self.owned, self.over)
+        generator = Generator(self.program, self.modes, self.owned, self.over, self.lent)
         generator.run()
         self.layout = generator.arena.finish()
         constants, lines = generator.constants, generator.lines

@@ -7,6 +7,7 @@ primitive's own implementation.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -85,6 +86,8 @@ def elementwise(g: Any, eq: Equation) -> bool:
     v = eq.outputs[0]
     if ufunc is None or v.type.weak:
         return False
+    if g.placed_operands(eq) is not None:
+        return _sum_of_placed(g, eq, *g.placed_operands(eq))
     ufunc, inputs = _cheaper(ufunc, eq)
     operands = [_full_bound(g, a, eq) or operand(g, a, eq) for a in inputs]
     name = g.constant(ufunc)
@@ -184,6 +187,8 @@ def slice_of(g: Any, eq: Equation) -> bool:
 def place(g: Any, eq: Equation) -> bool:
     """Emit zeros with the operand written into a slice of them; nothing where it was computed there."""
     v = eq.outputs[0]
+    if g.is_deferred(eq):
+        return True
     if g.is_returned(v) or g.has_target(v) or v.type.size == 0:
         return False
     if g.computed_in(eq) is not None:
@@ -195,6 +200,40 @@ def place(g: Any, eq: Equation) -> bool:
     g.line(f"{out.name}.fill(0)")
     g.line(f"{g.constant(np.copyto)}({g.arena.view(out.block, part)}, {source})")
     return True
+
+
+def shifted_axis(x: Equation, y: Equation) -> int | None:
+    """Return the axis along which two `place` equations differ, without gaps in either; None if there are several."""
+    pairs = list(zip(x.params["index"], y.params["index"], strict=True))
+    differing = [a for a, (i, j) in enumerate(pairs) if i != j]
+    whole = all(i == (0, n, 1) for a, ((i, _), n) in enumerate(zip(pairs, x.params["shape"])) if a not in differing)
+    return differing[0] if len(differing) == 1 and whole and all(i[2] == 1 for i in pairs[differing[0]]) else None
+
+
+def _sum_of_placed(g: Any, eq: Equation, x: Equation, y: Equation) -> bool:
+    """Emit the sum of two values in zeros by parts: where both are, where one is, where none is."""
+    v, axis = eq.outputs[0], shifted_axis(x, y)
+    assert axis is not None
+    if g.is_returned(v):
+        g.local(v, f"{g.constant(np.empty)}({v.type.shape}, {g.constant(v.type.dtype)})", fresh=True)
+    else:
+        g.into(v)
+    out, add, zero = g.place(v).name, g.constant(np.add), g.constant(_number(0, v.type.dtype))
+    ends = [e.params["index"][axis][:2] for e in (x, y)]
+    cuts = sorted({0, v.type.shape[axis], *ends[0], *ends[1]})
+    for start, stop in itertools.pairwise(cuts):
+        terms = [
+            f"{g.place(e.inputs[0]).name}[{_part(g, axis, start - low, stop - low)}]"
+            for e, (low, high) in zip((x, y), ends, strict=True)
+            if low <= start and stop <= high
+        ]
+        terms += [zero] * (2 - len(terms))
+        g.line(f"{add}({', '.join(terms)}, {out}[{_part(g, axis, start, stop)}])")
+    return True
+
+
+def _part(g: Any, axis: int, start: int, stop: int) -> str:
+    return ", ".join([":"] * axis + [f"{start}:{stop}"])
 
 
 def cast(g: Any, eq: Equation) -> bool:

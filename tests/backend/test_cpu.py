@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad.backend import memory, regions
+from fgrad.backend import cpu, memory, regions
 from fgrad.backend.cpu import Compiled
 from fgrad.ops import blas
 
@@ -404,3 +404,61 @@ def test_gradients_of_weights_are_collected_after_the_loop():
     assert len(collected) == 3 and left.carries == scan.carries - 3
     totals = [c.total.equations[0].prim.name for c in collected]
     assert sorted(totals) == ["dot_general", "dot_general", "reduce_sum"]
+
+
+LENDING = [
+    lambda x, y: fnp.tanh(x[:-1] + x[1:] * y[1:]) * 2 + 1,
+    lambda x, y: fnp.tanh(x[::-1] * 2 + x) * y,
+    lambda x, y: fnp.tanh((x @ fnp.ones((4, 4))).T.reshape(x.shape) * x + y) * 3,
+    lambda x, y: (fnp.tanh(x.T.reshape(x.shape) + x) * 2 + y, x.T),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+@pytest.mark.parametrize("f", LENDING)
+@pytest.mark.parametrize("donated", [(), (0,), (0, 1)])
+def test_regions_read_views_of_what_comes_before(f, donated, monkeypatch):
+    """No result is a view of an argument, none is written where a view is still read, and nothing is copied before."""
+    monkeypatch.setattr(regions, "SMALLEST", 1)
+    monkeypatch.setattr(regions, "TILE", 9)
+    x, y = RNG.normal(size=(24, 4)), RNG.normal(size=(24, 4))
+    want = f(x, y)
+    jitted = fgrad.jit(f, donate_argnums=donated)
+    for _ in range(2):
+        given = [x.copy(), y.copy()]
+        got = jitted(*given)
+        for g, w in zip(*[v if isinstance(v, tuple) else (v,) for v in (got, want)], strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-12)
+            assert g.flags.writeable
+        kept = [a for k, a in enumerate(given) if k not in donated]
+        for a, original in zip(kept, [v for k, v in enumerate((x, y)) if k not in donated], strict=True):
+            np.testing.assert_array_equal(a, original)
+            assert not any(np.shares_memory(a, g) for g in (got if isinstance(got, tuple) else (got,)))
+
+
+SHIFTED = [
+    lambda x: fnp.sum((x[1:] - x[:-1]) ** 2),
+    lambda x: fnp.sum((x[2:] - 2 * x[1:-1] + x[:-2]) ** 2),
+    lambda x: fnp.sum(x[:2] ** 2) + fnp.sum(fnp.sin(x[-3:])),
+    lambda x: fnp.sum(fnp.tanh(x[:, 1:] * x[:, :-1])) if x.ndim > 1 else fnp.sum(x[3:] * x[:-3]),
+]
+
+
+@pytest.mark.parametrize("f", SHIFTED)
+@pytest.mark.parametrize("shape", [(8,), (8, 5)])
+def test_large_parts_that_overlap_are_added_once(f, shape, monkeypatch):
+    """Sums of parts that are placed have the bits of the sum, signs of zeros included, without zeros to add them to."""
+    monkeypatch.setattr(cpu, "_LARGEST_BORDERED", 0)
+    x = RNG.normal(size=shape)
+    x.flat[3:5] = -0.0
+    program = fgrad.make_ir(fgrad.grad(f))(x).simplify()
+    c = Compiled(program)
+    for values in (x, np.zeros(shape), np.full(shape, -0.0)):
+        got, want = c.compute(values)[0], program.compute(values)[0]
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_no_zeros_are_made_for_parts_that_overlap(monkeypatch):
+    monkeypatch.setattr(cpu, "_LARGEST_BORDERED", 0)
+    assert "fill" not in compiled(fgrad.grad(SHIFTED[0]), np.ones(8)).source

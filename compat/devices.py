@@ -128,6 +128,8 @@ def beside(data, x):
 
 def as_array(x: Any) -> Any:
     """Return what a primitive gives as an array where it is; traced values stay what they are."""
+    if isinstance(x, np.generic):  # what NumPy gives for 0 dimensions
+        return np.asarray(x)
     return x if isinstance(x, Tracer) or on_gpu(x) else np.asarray(x)
 
 

@@ -483,6 +483,8 @@ def _apart(out, tensors):
     A result on a GPU must come from tensors of one device.
     """
     if out.__class__ is not ndarray:
+        if isinstance(out, np.generic):
+            return np.asarray(out)
         if isinstance(out, Tracer):
             return out
         if on_gpu(out):

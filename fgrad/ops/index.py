@@ -137,7 +137,7 @@ def _scatter(update, x, i, u, axes):
     out = np.array(x, order="C")
     if i.ndim == 1:
         place = _at(i, axes, x.ndim)
-        out[place] = update(out[place], u)
+        out[place] = np.asarray(update(out[place], u))  # which an array on a GPU refuses: a number it would not
     elif axes[0] == 0 and (x.ndim == 1 or u.size <= _FEW and axes == tuple(range(len(axes)))):
         update.at(out, tuple(i), u)
     else:

@@ -458,7 +458,7 @@ def _expm(x):
     """Scale by a power of 2, take the Padé approximant, square as often (Higham's algorithm 2.3)."""
     n = x.shape[-1]
     if not x.size:
-        return np.zeros(x.shape, x.dtype)
+        return x.copy()
     norms = np.linalg.norm(x, 1, axis=(-2, -1))
     squarings = np.ceil(np.log2(np.maximum(norms / _REACH, 1))).astype(int)[..., None, None]
     y = x / np.exp2(squarings).astype(norms.dtype)

@@ -113,7 +113,7 @@ def _fma(x, y, z):
 
 
 def _erf(x):
-    return np.frompyfunc(math.erf, 1, 1)(np.asarray(x, np.float64)).astype(x.dtype)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(np.asarray(x, np.float64)), np.float64).astype(x.dtype)
 
 
 def extend_signed(x, dtype):
@@ -326,7 +326,7 @@ CASTS = {
 
 
 def _elementwise_float64(function):
-    return lambda x: np.frompyfunc(function, 1, 1)(np.asarray(x, np.float64)).astype(x.dtype)
+    return lambda x: np.asarray(np.frompyfunc(function, 1, 1)(np.asarray(x, np.float64)), np.float64).astype(x.dtype)
 
 
 def _gamma(function):

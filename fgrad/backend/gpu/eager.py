@@ -80,7 +80,10 @@ class Single:
     def compute(self, given: Sequence[Any]) -> Any:
         """Return what the function gives, in the tuple it gives it in."""
         assert self.program is not None
-        found = iter(self.program.compute(*[x for x in given if x is not None]))
+        outs = self.program.compute(*[x for x in given if x is not None])
+        kinds = self.program.out_types
+        # The array library promotes by what it is given: a Python scalar is an array there.
+        found = iter([x if x.dtype == k.dtype else x.astype(k.dtype) for x, k in zip(outs, kinds, strict=True)])
         if self.present is None:
             return next(found)
         return tuple([next(found) if there else None for there in self.present])

@@ -1,10 +1,10 @@
-"""Sum, mean, max, logsumexp, argmax and running sum over any axis, and their gradients.
+"""Sum, mean, max, logsumexp, argmax, argmin and running sum over any axis, and their gradients.
 
 Gradients: sum: ct; mean: ct / columns; max: ct shared equally by the entries that attain it; logsumexp:
 ct exp(x - out), 0 in rows of nothing but -inf; running sum: the running sum of ct from the end.
 
-What is decided here: NaN in a row makes its result NaN, and argmax gives the first NaN, else the first of equals. The
-max of no elements is -inf.
+What is decided here: NaN in a row makes its result NaN, and argmax and argmin give the first NaN, else the first
+of equals. The max of no elements is -inf.
 
 Few long rows would leave most of a device idle: they are cut into parts, whose results a second launch combines.
 """
@@ -126,12 +126,14 @@ def argmax_kernel(
     x_row,
     x_column,
     ACCUMULATOR: tl.constexpr,
+    SMALLEST: tl.constexpr,
     PART: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """One program a part of a row: the largest entry so far and where it stands, and the first NaN.
 
-    With `candidates` the entries are those at the places that it lists for each row, in ascending order.
+    With `candidates` the entries are those at the places that it lists for each row, in ascending order. SMALLEST asks
+    for the smallest entry, the largest of the negatives.
     """
     row, number, first, last = _part_of_row(parts, columns, PART)
     x += row * x_row
@@ -144,7 +146,10 @@ def argmax_kernel(
         exists = here < last
         if candidates is not None:
             here = tl.load(candidates + row * columns + here, mask=exists, other=0)
-        value = tl.load(x + along(here, x_column), mask=exists, other=MINUS_INFINITY).to(ACCUMULATOR)
+        value = tl.load(x + along(here, x_column), mask=exists, other=0).to(ACCUMULATOR)
+        if SMALLEST:
+            value = -value
+        value = tl.where(exists, value, MINUS_INFINITY)
         best = tl.max(value, 0)
         found = tl.min(tl.where((value == best) & exists, here, _FAR), 0)
         place = tl.where((best > largest) | (place == _FAR), found, place)
@@ -351,6 +356,22 @@ def argmax(x, *, axis=-1):
     >>> argmax(np.array([[1.0, 3.0, 3.0]]))
     array([1])
     """
+    return _place_of_extreme(x, axis, False)
+
+
+def argmin(x, *, axis=-1):
+    """Return the position of the smallest entry along an axis, as int64: the first NaN, else the first of equals.
+
+    Arguments and errors are those of `argmax`.
+
+    >>> import numpy as np
+    >>> argmin(np.array([[3.0, 1.0, 1.0]]))
+    array([1])
+    """
+    return _place_of_extreme(x, axis, True)
+
+
+def _place_of_extreme(x, axis, smallest):
     moved, shape = axes_last(x, axis)
     flat = as_rows(moved)
     rows, columns = flat.shape
@@ -360,15 +381,15 @@ def argmax(x, *, axis=-1):
     places = None
     if parts > 1:
         places = empty(x, (rows, parts), np.dtype(np.int64))
-        _argmax(flat, None, places, columns, parts)
+        _argmax(flat, None, places, columns, parts, smallest)
         columns = parts
     out = empty(x, (rows,), np.dtype(np.int64))
-    _argmax(flat, places, out, columns, 1)
+    _argmax(flat, places, out, columns, 1, smallest)
     return out.reshape(shape)
 
 
-def _argmax(x, candidates, out, columns, parts):
-    options = {**_options(x), "PART": _PART if parts > 1 else None}
+def _argmax(x, candidates, out, columns, parts, smallest):
+    options = {**_options(x), "SMALLEST": smallest, "PART": _PART if parts > 1 else None}
     launch(argmax_kernel, (x.shape[0] * parts,), *(x, candidates, out, columns, parts, *strides(x)), **options)
 
 

@@ -121,6 +121,13 @@ def test_products_are_calls_between_kernels():
     assert set(calls) == {"dot_general", "fused_product"}
 
 
+def test_places_of_extremes_are_library_kernels():
+    compiled = GpuProgram(program_of(lambda x: (x.argmax(1), x.argmin(1), x.argmin()), X))
+    assert not compiled.leaves_the_gpu()
+    for got, want in zip(compiled.compute(X), (X.argmax(1), X.argmin(1), X.argmin()), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_reductions_over_middle_axes():
     plan = compare(lambda x: (fgrad.nn.softmax(x, axis=1), x.sum(1), x.max((0, 2)), x.prod(1), x.min(0)), CUBE)
     assert not any(isinstance(part, Step) for part in plan.parts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fgrad.triton_kernels import check_call, require_clean
-from fgrad.triton_kernels.reduction import argmax, column_sums, cumsum_forward, reduce_backward, reduce_forward
+from fgrad.triton_kernels.reduction import argmax, argmin, column_sums, cumsum_forward, reduce_backward, reduce_forward
 from fgrad.triton_kernels.runtime import launching
 
 
@@ -89,6 +89,22 @@ def test_few_long_rows_are_cut_into_parts():
     assert reduce_forward(x, "max")[0] == 9
     require_clean(check_call(reduce_forward, x, "mean"))
     require_clean(check_call(argmax, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("place", [argmax, argmin])
+def test_places_of_extremes_are_those_of_numpy(place, dtype):
+    named = getattr(np, place.__name__)
+    edge = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
+    rng = np.random.default_rng(0)
+    for shape in ((7, 3), (40, 5), (3, 1), (2, 20_000), (4, 3, 2)):
+        x = rng.choice(edge[: 3 + 2 * (shape[0] % 3)], shape).astype(dtype)
+        for axis in (*range(len(shape)), None):
+            np.testing.assert_array_equal(place(x, axis=axis), named(x, axis))
+    for value in edge:
+        np.testing.assert_array_equal(place(np.full((2, 9), value, dtype)), [0, 0])
+    require_clean(check_call(place, x))
+    assert place(np.empty((0, 3), dtype)).shape == (0,)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

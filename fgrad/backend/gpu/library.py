@@ -100,14 +100,14 @@ def _place(eq: Equation) -> Callable[..., Any] | None:
     return run
 
 
-def _argmax(eq: Equation) -> Callable[..., Any] | None:
+def _place_of_extreme(eq: Equation) -> Callable[..., Any] | None:
     if not is_float(eq.inputs[0].type.dtype):
         return None
 
     def run(x: Any) -> Any:
         from fgrad.triton_kernels import reduction
 
-        return reduction.argmax(x, axis=eq.params["axis"])
+        return getattr(reduction, eq.prim.name)(x, axis=eq.params["axis"])
 
     return run
 
@@ -175,7 +175,8 @@ _LIBRARY: dict[str, Callable[[Equation], Callable[..., Any] | None]] = {
     "dot_general": _dot_general,
     "fused_product": _dot_general,
     "place": _place,
-    "argmax": _argmax,
+    "argmax": _place_of_extreme,
+    "argmin": _place_of_extreme,
     "cumsum": _cumsum,
     "gather": _gather,
     "scatter_add": _scatter_add,

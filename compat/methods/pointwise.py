@@ -250,7 +250,12 @@ def _like(bound, x):
     return bound.astype(x.dtype) if hasattr(bound, "dtype") else np.asarray(bound, x.dtype)
 
 
-_clamp = composed(clamp)
+_clamp = composed(
+    clamp,
+    lambda input, min=None, max=None: (
+        "ClampBackward0" if isinstance(min, Tensor) or isinstance(max, Tensor) else "ClampBackward1"
+    ),
+)
 _CLAMPED = steps(P["clamp"])
 _BOUNDS = (float, int, type(None))
 

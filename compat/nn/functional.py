@@ -9,7 +9,9 @@ import numpy as np
 
 import fgrad.numpy as fnp
 from fgrad.extend import TABLE as P
+from fgrad.extend import Tracer, on_gpu
 
+from .. import devices
 from ..devices import beside as _beside
 from ..methods.random import drawn as _drawn
 from ..methods.random import source as _source
@@ -292,7 +294,7 @@ def _cross_entropy(
 
 def _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing):
     """Return the loss of rows of logits without class weights, by the primitive that has a pull of its own."""
-    count = _count_of_classes(_known(target), ignore_index, input.shape[1])
+    count = _count_of_classes(_known_classes(target), ignore_index, input.shape[1])
     losses = P["cross_entropy"](input, target, ignore_index=ignore_index, label_smoothing=label_smoothing)
     if reduction == "mean":
         return P["reduce_sum"](losses, axes=(0,)) / (count if count.__class__ is int else count.astype(losses.dtype))
@@ -318,13 +320,19 @@ def _known(x):
     """Return the array that a recorded value stands for, or the value itself where that is not known: within vmap."""
     if isinstance(x, np.ndarray):
         return x
-    found = x.concrete()
+    found = x.concrete() if isinstance(x, Tracer) else x
     return x if found is None else found
+
+
+def _known_classes(target):
+    """Return the classes that a value stands for, brought to the host to be looked at; itself where not known."""
+    found = _known(target)
+    return devices.on_host(found) if on_gpu(found) else found
 
 
 def _check_classes(target, count):
     """Raise torch's error for a class that is not among `count`, where values are known."""
-    classes = _known(target)
+    classes = _known_classes(target)
     if not isinstance(classes, np.ndarray):
         return
     wrong = classes[(classes < 0) | (classes >= count)]

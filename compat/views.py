@@ -522,7 +522,7 @@ def requires_grad(t):
 
 
 def detach_(t):
-    """Cut `t` from its history in place; RuntimeError for a view, whose history is its base's."""
+    """Cut `t` from its history in place, its hooks kept; RuntimeError for a view, whose history is its base's."""
     if t._view is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
@@ -532,5 +532,8 @@ def detach_(t):
             "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
             "torch/optim/optimizer.py as a solution."
         )
+    more = getattr(t._node, "_more", None)
+    if more is not None and more.tensor:
+        t.extras.hooks = more.tensor
     t._node = None
     return t

@@ -115,4 +115,15 @@ PLAIN = {
         raises IndexError: Target 3 is out of bounds.
         torch.nn.functional.cross_entropy(torch.ones(2, 3), torch.tensor([0, 3]))
     """,
+    "hooks of what is detached in place": """
+        def run(order):
+            log = []; x = torch.ones(2, requires_grad=True) * 2
+            for o in order:
+                if o == 'h': x.register_hook(lambda g: log.append(1) or g * 2)
+                if o == 'd': x.detach_()
+                if o == 'r': x.requires_grad_()
+                if o == 'b': x.sum().backward()
+            show([len(log), x.grad])
+        for order in ('hdrb', 'hdrhb', 'drhb', 'hdrbb', 'hhdrb'): run(order)
+    """,
 }

@@ -49,6 +49,17 @@ def test_what_is_computed_again_comes_before_what_needs_it(case):
     np.testing.assert_allclose(result, program.compute(x)[0], rtol=1e-5, atol=1e-5)
 
 
+def test_both_types_of_half_precision_are_compared_in_float32():
+    def larger(x, y):
+        return fnp.maximum(x, y).sum()
+
+    x, y = X.astype(np.float16), X[::-1].astype(ml_dtypes.bfloat16)
+    program = fgrad.make_ir(fgrad.grad(larger, (0, 1)))(x, y).simplify()
+    for result, want in zip(GpuProgram(program).compute(x, y), program.compute(x, y), strict=True):
+        assert result.dtype == want.dtype
+        np.testing.assert_array_equal(result, want)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_what_is_computed_again_equals_what_was_rounded(dtype, axis):

@@ -169,7 +169,7 @@ def operand_dtypes(eq: Equation) -> list[Any] | None:
         found = [out] * len(kinds)
     else:
         given = [_weak(kind) if kind.weak else kind.dtype for kind in kinds]
-        found = _loop(eq.prim.impl, given) or [np.result_type(*given)] * len(kinds)
+        found = _loop(eq.prim.impl, given) or [_common(given)] * len(kinds)
     return found if all(dtype.name in DTYPES for dtype in found) else None
 
 
@@ -182,6 +182,14 @@ def _loop(function: Any, given: list[Any]) -> list[Any]:
         return list(function.resolve_dtypes((*kinds, *[None] * function.nout))[: function.nin])
     except TypeError:  # a dtype of ml_dtypes, whose ufuncs resolve by value
         return []
+
+
+def _common(given: list[Any]) -> Any:
+    """Return the type that NumPy's ufuncs take operands of several types in."""
+    try:
+        return np.result_type(*given)
+    except TypeError:  # float16 and bfloat16, which have no common type of their own
+        return np.dtype(np.float32)
 
 
 def _weak(kind: Any) -> Any:

@@ -55,7 +55,7 @@ def _axis_of_cat(tensors, dim):
     return dim
 
 
-_JOINED = steps(P["concatenate"])
+_JOINED = steps(P["concatenate"], silent=True)
 
 
 def _quick_cat(slow):

@@ -272,7 +272,7 @@ def where(condition, input=None, other=None):
     return _where(condition, a, b)
 
 
-_SELECTED = steps(P["select"])
+_SELECTED = steps(P["select"], silent=True)
 _where = composed(lambda condition, input, other: np.where(condition, input, other), "WhereBackward0")
 define("where", where, method=False)
 Tensor.where = lambda self, condition, other: where(condition, self, other)

@@ -13,13 +13,12 @@ from fgrad.extend import Tracer, state
 from ..tape import apply
 from ..tensor import Tensor
 from .reduce import result_type, vector_norm
-from .table import FUNCTIONS, composed, define, quick, steps
+from .table import FUNCTIONS, composed, define
 from .table import to as cast_to
 
 # ------------------------------------------------------------------------------------------------- products
 
 _DOT = P["dot_general"]
-_PRODUCT = steps(_DOT)
 _MATRICES = {"contract": ((1,), (0,)), "batch": ((), ())}
 _VECTORS = {"contract": ((0,), (0,)), "batch": ((), ())}
 _MATRIX_VECTOR = {"contract": ((1,), (0,)), "batch": ((), ())}
@@ -43,8 +42,6 @@ def _cpp(d):
 
 def contracted(x, y, dims):
     """Return the product of two factors over some of their dimensions, in their dtype."""
-    if quick(x, y):
-        return _PRODUCT((x, y), dims)
     out = apply(_DOT, (x, y), dims, state.interpreter)
     return out if out._data.dtype == x._data.dtype else cast_to(out, x._data.dtype)
 

@@ -235,7 +235,7 @@ def overload(name):
     return node
 
 
-_SUMMED, _DIVIDED, _RESHAPED = steps(P["reduce_sum"]), steps(P["div"]), steps(P["reshape"])
+_SUMMED, _DIVIDED, _RESHAPED = steps(P["reduce_sum"]), steps(P["div"]), steps(P["reshape"], silent=True)
 _SHARES = {name: steps(P[name]) for name in ("softmax", "log_softmax")}
 
 

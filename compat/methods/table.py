@@ -258,16 +258,18 @@ def quick(*args):
     return True
 
 
-def steps(prim):
+def steps(prim, silent=False):
     """Return the function of `quick` tensors, plain values and parameters that records a primitive as one step.
 
     `name` is that of the node, if it is not the primitive's own. The graph shows tensors as operands, values not.
+    `silent` says that NumPy never warns of what the primitive does.
     """
     recipes = {}
+    impl = prim.impl if silent else functools.partial(quietly, prim.impl)
 
     def step(args, params, name=None):
         values = [x._data if isinstance(x, Tensor) else x for x in args]
-        out = quietly(prim.impl, *values, **params)
+        out = impl(*values, **params)
         t = wrap(out if out.__class__ is ndarray else np.asarray(out))
         if not mode.enabled:
             if mode.inference:

@@ -25,6 +25,8 @@ UNARY = {
     "reversed": lambda x: x[::-1] if x.ndim else x,
     "flat": lambda x: x.reshape(-1),
     "grown": lambda x: fnp.broadcast_to(x, (2, *x.shape)) if x.size < 500 else x,
+    "picked": lambda x: x[np.array([1, 0, -1]) % len(x)] if x.ndim and len(x) and x.size < 500 else x,
+    "picked inside": lambda x: x.T[np.array([[0], [-1]])] if x.ndim and x.shape[-1] and x.size < 500 else x,
 }
 BINARY = {
     "add": fnp.add,
@@ -48,7 +50,7 @@ NESTS = {
     "centred": lambda x, axis: x - x.mean(axis, keepdims=True),
 }
 
-OF_INTEGERS = ("transposed", "reversed", "flat", "grown", "add", "mul", "max", "sum", "min")
+OF_INTEGERS = ("transposed", "reversed", "flat", "grown", "picked", "picked inside", "add", "mul", "max", "sum", "min")
 """What is done with integers and bools as they are; else they become float32."""
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from fgrad.backend.gpu import entries
 from fgrad.backend.gpu.expressions import DTYPES, expression
 from fgrad.backend.gpu.layout import Access, access, packed, viewed
 from fgrad.backend.gpu.library import VIEWS
@@ -181,7 +182,9 @@ class _Planner:
         recompute(kernels, self.needed)
         counting = {id(v): int(x.flat[0]) for v, x in self.program.consts if counts(x)}
         for kernel in kernels:
-            kernel.counting = {id(v): counting[id(v)] for v in kernel.loads.values() if id(v) in counting}
+            known = {id(v) for (_, at), v in kernel.loads.items() if at.pick}
+            loaded = {id(v) for v in kernel.loads.values()}
+            kernel.counting = {v: start for v, start in counting.items() if v in loaded - known}
             kernel.stores = stored_values(kernel, kernels, self.needed)
         return Plan(self.program, [part[3] for part in self.parts])
 
@@ -194,6 +197,9 @@ class _Planner:
                     return
             elif eq.prim.name == "reshape":
                 if self._relabel(eq):
+                    return
+            elif eq.prim.name == "gather":
+                if self._gather(eq):
                     return
             elif expression(eq) is not None and self._elementwise(eq):
                 return
@@ -215,6 +221,19 @@ class _Planner:
         if own != domain and is_over_rows and (not domain.in_steps or domain.rows >= ENOUGH_ROWS):
             return self._join(eq, domain, FULL, None)
         return self._join(eq, own, FULL, ROW if own.shares == 1 else None)
+
+    def _gather(self, eq: Equation) -> bool:
+        """Let entries by index be loads of the kernel that needs them; array and index come from memory."""
+        x, i = eq.inputs
+        domain = self._domain(eq.outputs[0].type)
+        if not (isinstance(x, Var) and isinstance(i, Var)):
+            return False
+        found = entries.accesses(eq, self._strides(x), self._strides(i), domain)
+        if found is None:
+            return False
+        kernel = self._open_kernel(max(self._available(x), self._available(i)), domain)
+        self._add(eq, kernel, FULL, dict(enumerate(found)))
+        return True
 
     def _relabel(self, eq: Equation) -> bool:
         """Let a reshaped value of a kernel be the same value under another shape."""

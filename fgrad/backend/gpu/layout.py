@@ -18,11 +18,13 @@ Strides = tuple[int, ...]
 class Access(NamedTuple):
     """Where elements lie for a row and a column: (size, stride) of nested axes each, outermost first.
 
-    Neighbouring axes that are walked through in one stride are one. No axes: the same element for all.
+    Neighbouring axes that are walked through in one stride are one. No axes: the same element for all. `pick` is the
+    (size, stride) of an axis along which an index says where; see `fgrad.backend.gpu.entries`.
     """
 
     rows: tuple[tuple[int, int], ...]
     columns: tuple[tuple[int, int], ...]
+    pick: tuple[int, ...] = ()
 
 
 def packed(shape: tuple[int, ...]) -> Strides:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fgrad.backend.gpu import entries
 from fgrad.backend.gpu.expressions import HELPERS, computed, filled, stored
 from fgrad.backend.gpu.fusion import FULL, LONGEST_APART, LONGEST_ROW, MOST_PARTS, REDUCTIONS, ROW, Kernel
 from fgrad.backend.gpu.layout import Access, access, packed
@@ -310,6 +311,8 @@ class _Writer:
         if eq.prim.name == "reshape":
             self.names[id(v)] = self._operand(eq, 0)
             return lines
+        if eq.prim.name == "gather":
+            return [*lines, *self._picked(eq)]
         if eq.prim.name in REDUCTIONS:
             return [*lines, self._named(eq, reduced(eq, self._masked(eq, {COLUMNS})))]
         return [*lines, self._named(eq, self._expression(eq))]
@@ -319,7 +322,7 @@ class _Writer:
         lines = []
         for k, a in enumerate(eq.inputs):
             found = self.kernel.uses.get((id(eq.outputs[0]), k))
-            if found is not None and (id(a), found) not in self.names:
+            if found is not None and not found.pick and (id(a), found) not in self.names:
                 name = f"a{next(self.counter)}"
                 self.names[id(a), found] = name
                 lines.append(f"{name} = {self._load(a, found)}")
@@ -328,7 +331,7 @@ class _Writer:
     def _loads_of_no_row(self) -> list[str]:
         lines = []
         for (_, at), v in self.kernel.loads.items():
-            if not at.rows and id(v) not in self.kernel.counting:
+            if not at.rows and not at.pick and id(v) not in self.kernel.counting:
                 self.names[id(v), at] = name = f"a{next(self.counter)}"
                 lines.append(f"{name} = {self._load(v, at)}")
         return lines
@@ -345,6 +348,22 @@ class _Writer:
         loaded = f"tl.load({pointer})" if mask is None else f"tl.load({pointer}, mask={mask}, other=0)"
         wide = computed(a.type.dtype)
         return loaded if wide == stored(a.type.dtype) and wide != "tl.int1" else f"{loaded}.to({wide})"
+
+    def _picked(self, eq: Equation) -> list[str]:
+        """Return the lines that load the entries of an array at an index, which is loaded."""
+        x, at, out = eq.inputs[0], self.kernel.uses[id(eq.outputs[0]), 0], eq.outputs[0].type.dtype
+        assert at is not None
+        entry = f"p{next(self.counter)}"
+        lines, offset = entries.picked(entry, *[self._number(n) for n in at.pick])
+        offsets = [o for o in (offset, self._offset(at.rows, "row"), self._offset(at.columns, "column")) if o]
+        pointer = " + ".join([self.pointers[id(x)] + self.zeroed, *offsets])
+        mask = f"{'here' if self.flat else 'mask'} & {entry}_is_there"
+        loaded = f"tl.load({pointer}, mask={mask}, other=0).to({computed(out)})"
+        return [
+            f"{entry} = {self._operand(eq, 1)}.to(tl.int64)",
+            *lines,
+            self._named(eq, f"tl.where({entry}_is_there, {loaded}, {entries.absent(eq)})"),
+        ]
 
     def _offset(self, axes: tuple[tuple[int, int], ...], index: str) -> str:
         """Return the offset of an index that walks through nested axes."""

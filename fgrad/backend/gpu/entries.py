@@ -1,7 +1,7 @@
 """Entries of an array by index, read in the kernel that uses them: an index is a load whose value addresses another.
 
-A result has the index's axes first, then the others of the array; so the array is seen as having the result's shape, with
-no stride along the axes of the index, and the entry's offset comes on top.
+A result has the index's axes first, then the others of the array; so the array is seen as having the result's shape,
+with no stride along the axes of the index, and the entry's offset comes on top.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def accesses(eq: Equation, x_strides: Strides, i_strides: Strides, domain: Domai
 def picked(entry: str, count: str, stride: str) -> tuple[list[str], str]:
     """Return the lines that make the number of an entry a valid one, and the offset of that entry.
 
-    Negative numbers count from the end. `entry` names the number, and `<entry>_is_there` whether there is such an entry.
+    Negative numbers count from the end. `entry` names the number, `<entry>_is_there` whether there is such an entry.
     """
     lines = [
         f"{entry} = tl.where({entry} < 0, {entry} + {count}, {entry})",

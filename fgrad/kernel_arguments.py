@@ -58,5 +58,6 @@ def hand_over(owner: Any, function: Callable[..., Any], args: Sequence[Any], opt
 
 
 def _is_tensor(kind: type) -> bool:
-    """Return whether values of a class take functions of NumPy, and stand above arrays, those of a GPU among them."""
-    return hasattr(kind, "__array_function__") and getattr(kind, "__array_priority__", 0) >= Tracer.__array_priority__
+    """Return whether values of a class take functions of NumPy and are no arrays of a GPU, or stand above those."""
+    above = getattr(kind, "__array_priority__", 0) >= Tracer.__array_priority__
+    return hasattr(kind, "__array_function__") and (above or not hasattr(kind, "__cuda_array_interface__"))

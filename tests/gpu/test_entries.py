@@ -39,6 +39,9 @@ CASES = {
     "of a view": lambda x: x.T[::-1][AT % 6] * 3,
     "of every other row": lambda x: x[::2][AT % 6] * 3,
     "one entry": lambda x: x[np.array(3)] * x,
+    "one entry of one axis for all": lambda x: x[:, 0][np.array([[4]])] * x,
+    "an entry for each row": lambda x: x[:, 1][np.arange(11)[::-1, None] % 11] * fgrad.nn.softmax(x),
+    "an entry for each column": lambda x: x[:, 1][np.arange(6) * 2] * fgrad.nn.softmax(x),
     "none": lambda x: x[AT[:0]] * 2,
     "summed along rows": lambda x: x[AT].sum(-1),
     "summed over rows": lambda x: x[AT].sum((0, 1)),
@@ -64,6 +67,12 @@ def test_types(dtype, index):
     x = (TABLE * 3).astype(dtype)
     compare(lambda x, i: fnp.concatenate([x[i], x[i]]), x, np.abs(AT).astype(index) % 11, rtol=1e-2)
     compare(lambda x, i: x[i] * x[i], x, np.abs(AT).astype(index) % 11, rtol=1e-2)
+
+
+def test_an_index_that_is_an_argument_of_no_axes():
+    run = compare(lambda x, i: x[:, 0][i] + x[:, 1], TABLE, np.array(4))
+    assert run.compute(TABLE, np.array(-1))[0].shape == (11,)
+    run = compare(lambda x, i: x[:, 0][i] * x.sum(1), TABLE, np.array([4]))
 
 
 def test_indices_are_arguments():

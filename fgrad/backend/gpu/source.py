@@ -341,9 +341,7 @@ class _Writer:
         if id(a) in self.kernel.counting:  # the offset of an element is its number
             start = str(self.kernel.counting[id(a)])
             return f"({' + '.join([start, *offsets])}).to({computed(a.type.dtype)})"
-        mask = {(True, True): "mask", (True, False): "here", (False, True): "inside"}.get(
-            (bool(at.rows), bool(at.columns))
-        )
+        mask = _MASKS[bool(at.rows), bool(at.columns)]
         pointer = " + ".join([self.pointers[id(a)] + self.zeroed, *offsets])
         loaded = f"tl.load({pointer})" if mask is None else f"tl.load({pointer}, mask={mask}, other=0)"
         wide = computed(a.type.dtype)
@@ -351,13 +349,15 @@ class _Writer:
 
     def _picked(self, eq: Equation) -> list[str]:
         """Return the lines that load the entries of an array at an index, which is loaded."""
-        x, at, out = eq.inputs[0], self.kernel.uses[id(eq.outputs[0]), 0], eq.outputs[0].type.dtype
-        assert at is not None
+        x, out = eq.inputs[0], eq.outputs[0].type.dtype
+        at, index = (self.kernel.uses[id(eq.outputs[0]), k] for k in (0, 1))
+        assert at is not None and index is not None
         entry = f"p{next(self.counter)}"
         lines, offset = entries.picked(entry, *[self._number(n) for n in at.pick])
         offsets = [o for o in (offset, self._offset(at.rows, "row"), self._offset(at.columns, "column")) if o]
         pointer = " + ".join([self.pointers[id(x)] + self.zeroed, *offsets])
-        mask = f"{'here' if self.flat else 'mask'} & {entry}_is_there"
+        bounds = _MASKS[bool(at.rows or index.rows), bool(at.columns or index.columns)]
+        mask = f"{bounds} & {entry}_is_there" if bounds else f"{entry}_is_there"
         loaded = f"tl.load({pointer}, mask={mask}, other=0).to({computed(out)})"
         return [
             f"{entry} = {self._operand(eq, 1)}.to(tl.int64)",
@@ -507,6 +507,10 @@ class _Writer:
 
 ROWS_A_PART = 16
 """Rows that a partial row is made of at least, so that writing and reading parts costs little beside the rows."""
+
+
+_MASKS = {(True, True): "mask", (True, False): "here", (False, True): "inside", (False, False): None}
+"""What keeps loads in bounds, by whether they depend on the row and on the column."""
 
 
 def _power(n: int) -> int:

@@ -59,5 +59,7 @@ def hand_over(owner: Any, function: Callable[..., Any], args: Sequence[Any], opt
 
 def _is_tensor(kind: type) -> bool:
     """Return whether values of a class take functions of NumPy and are no arrays of a GPU, or stand above those."""
+    if not hasattr(kind, "__array_function__"):
+        return False
     above = getattr(kind, "__array_priority__", 0) >= Tracer.__array_priority__
-    return hasattr(kind, "__array_function__") and (above or not hasattr(kind, "__cuda_array_interface__"))
+    return above or not hasattr(kind, "__cuda_array_interface__")

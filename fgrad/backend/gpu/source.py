@@ -351,7 +351,8 @@ class _Writer:
         """Return the lines that load the entries of an array at an index, which is loaded."""
         x, out = eq.inputs[0], eq.outputs[0].type.dtype
         at, index = (self.kernel.uses[id(eq.outputs[0]), k] for k in (0, 1))
-        assert at is not None and index is not None
+        assert at is not None
+        assert index is not None
         entry = f"p{next(self.counter)}"
         lines, offset = entries.picked(entry, *[self._number(n) for n in at.pick])
         offsets = [o for o in (offset, self._offset(at.rows, "row"), self._offset(at.columns, "column")) if o]

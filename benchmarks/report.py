@@ -155,7 +155,8 @@ def plot(results, curves, path):
     layout = [["all"] * columns] * bool(results) + (
         [[f"time{k}" for k in range(columns)], [f"memory{k}" for k in range(columns)]]
     ) * bool(curves)
-    figure, axes = plt.subplot_mosaic(layout, figsize=(14, 5 * len(layout) - 2 * bool(curves)), layout="constrained")
+    size = max(14, 5 * len(curves)), 5 * len(layout) - 2 * bool(curves)
+    figure, axes = plt.subplot_mosaic(layout, figsize=size, layout="constrained")
     colours = dict(zip(LIBRARIES, plt.get_cmap("tab10").colors, strict=False))
     if results:
         _draw_ratios(axes["all"], results, colours)

@@ -12,7 +12,8 @@ from fgrad.extend import TABLE as P
 from .. import dtypes
 from ..tensor import Tensor, normal_dim
 from .shape import diagonal_view, expand, place_diagonal, reshape, sizes, transpose
-from .table import FUNCTIONS, composed, define, promoted, quick, steps
+from .steps import quick, steps
+from .table import FUNCTIONS, composed, define, promoted
 
 
 def joined(fun, name):

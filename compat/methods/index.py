@@ -14,7 +14,8 @@ from ..tape import NO_PARAMS, moved
 from ..tensor import Tensor, normal_dim, wrap
 from .reduce import known
 from .shape import index_view
-from .table import FUNCTIONS, composed, define, in_place, promoted, quick, steps, to
+from .steps import quick, steps
+from .table import FUNCTIONS, composed, define, in_place, promoted, to
 
 ARRAYS: tuple[type, ...] = (np.ndarray, Tracer)
 """What an index may hold to pick elements; the class of arrays on a GPU is added when one is seen."""

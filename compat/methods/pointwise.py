@@ -12,18 +12,8 @@ from .. import dtypes
 from ..tape import NO_PARAMS
 from ..tensor import Tensor, wrap
 from ..views import imag_view, real_view, view
-from .table import (
-    FUNCTIONS,
-    binary,
-    composed,
-    define,
-    in_place,
-    quick,
-    steps,
-    unary,
-    with_zero_slope,
-    without_derivative,
-)
+from .steps import quick, steps
+from .table import FUNCTIONS, binary, composed, define, in_place, unary, with_zero_slope, without_derivative
 
 # ---------------------------------------------------------------------------------------------- functions of one value
 

@@ -14,7 +14,8 @@ from fgrad.extend import ArrayType, constant, on_gpu
 from .. import devices, dtypes
 from ..tape import NO_PARAMS, clock
 from ..tensor import Tensor, normal_dim
-from .table import FUNCTIONS, composed, define, quick, shown_as_one, steps
+from .steps import quick, shown_as_one, steps
+from .table import FUNCTIONS, composed, define
 
 
 def axes(dim, ndim):

@@ -21,7 +21,8 @@ from ..methods.reduce import positions as _positions
 from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
-from ..methods.table import FUNCTIONS, composed, in_place, named, quick, shown_as_one, steps
+from ..methods.steps import named, quick, shown_as_one, steps
+from ..methods.table import FUNCTIONS, composed, in_place
 from ..tape import NO_PARAMS, clock, place_of
 from ..tensor import Tensor as _Tensor
 from ..tensor import normal_dim as _normal_dim

@@ -279,7 +279,12 @@ def _nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, 
 def _cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
-    if weight is None and input.ndim == 2 and target.dtype.kind in "iu" and _has_finite_sums(_known(input)):
+    classes = target.dtype.kind in "iu"
+    if classes and input.ndim == 2 and target.ndim == 1 and target.shape != input.shape[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]})."
+        )
+    if weight is None and input.ndim == 2 and classes and _has_finite_sums(_known(input)):
         return _plain_cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.ndim == 1 else 1
     logp = _log_softmax_of(input, dim)

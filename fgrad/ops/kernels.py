@@ -153,6 +153,8 @@ def _plain_log_totals(logits, labels, ignore_index, label_smoothing):
     columns = logits.shape[1]
     if logits.dtype.kind != "f" or logits.dtype.itemsize < 4 or not labels.size or 0 <= ignore_index < columns:
         return None
+    if labels.shape != logits.shape[:1]:
+        return None
     if labels.min() < 0 or labels.max() >= columns:
         return None
     top = np.maximum.reduce(logits, 1, keepdims=True)

@@ -126,4 +126,12 @@ PLAIN = {
             show([len(log), x.grad])
         for order in ('hdrb', 'hdrhb', 'drhb', 'hdrbb', 'hhdrb'): run(order)
     """,
+    "fewer classes than rows": """
+        raises ValueError: Expected input batch_size (2) to match target batch_size (1).
+        torch.nn.functional.cross_entropy(torch.ones(2, 3), torch.tensor([0]))
+    """,
+    "more classes than rows, with weights": """
+        raises ValueError: Expected input batch_size (1) to match target batch_size (2).
+        torch.nn.functional.cross_entropy(torch.ones(1, 3), torch.tensor([0, 1]), weight=torch.ones(3))
+    """,
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad
+from fgrad.extend import TABLE
 from fgrad.kernels import cross_entropy
 
 
@@ -109,3 +110,9 @@ def test_the_short_way_gives_the_bits_of_the_definition(dtype, labels, kind, mon
         for found, wanted in zip(short, defined, strict=True):
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_primitive_takes_a_label_for_each_row(count):
+    with pytest.raises(ValueError, match="shape|reshape"):
+        TABLE["cross_entropy"](np.zeros((2, 3)), np.zeros(count, int), ignore_index=-100, label_smoothing=0.0)

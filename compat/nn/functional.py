@@ -22,7 +22,7 @@ from ..methods.reduce import softmax as _softmax_of
 from ..methods.reduce import sum as _sum
 from ..methods.reduce import vector_norm as _vector_norm
 from ..methods.steps import named, quick, shown_as_one, steps
-from ..methods.table import FUNCTIONS, composed, in_place
+from ..methods.table import FUNCTIONS, check_broadcast, composed, in_place
 from ..tape import NO_PARAMS, clock, place_of
 from ..tensor import Tensor as _Tensor
 from ..tensor import normal_dim as _normal_dim
@@ -397,6 +397,7 @@ _squared_error = _loss(lambda input, target: (input - target) * (input - target)
 
 def mse_loss(input, target, *args, **kwargs):
     """Return the mean, or sum, of squared differences."""
+    check_broadcast(input, target)
     if args or kwargs or not quick(input, target) or input._data.shape != target._data.shape:
         return _squared_error(input, target, *args, **kwargs)
     start = clock()

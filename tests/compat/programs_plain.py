@@ -134,4 +134,8 @@ PLAIN = {
         raises ValueError: Expected input batch_size (1) to match target batch_size (2).
         torch.nn.functional.cross_entropy(torch.ones(1, 3), torch.tensor([0, 1]), weight=torch.ones(3))
     """,
+    "errors of other sizes": """
+        raises RuntimeError: The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1
+        torch.nn.functional.mse_loss(torch.ones(2, 3), torch.ones(4))
+    """,
 }
